@@ -294,14 +294,12 @@ export type Sender = {
   readonly preset: string | null;
   readonly path: string;
   readonly signature: {
-    readonly kind: "hmac";
+    readonly kind: "hmac" | "key-pair" | "token";
     readonly header: string;
-    readonly hash: "sha1" | "sha256" | "sha512";
-    readonly encoding: "hex" | "base64";
-    readonly toleranceSeconds: number;
-  } | {
-    readonly kind: "token";
-    readonly header: string;
+    readonly hash?: "sha1" | "sha256" | "sha512";
+    readonly algorithm?: "ed25519" | "ecdsa" | "rsa";
+    readonly encoding?: "hex" | "base64" | "base64url";
+    readonly toleranceSeconds?: number;
   };
   readonly handOn: {
     readonly kind: "handler" | "inbox";

@@ -39,11 +39,31 @@ export const importTable: readonly FolderRow[] = [
   { folder: 'src/memory', may: [], node: ['node:os', 'node:process', 'node:v8'], packages: [] },
 
   // What a sender of webhooks is, as data; signatures are pure and stand below.
-  { folder: 'src/webhooks/presets.ts', may: ['src/webhooks/signature'], node: [], packages: [] },
+  { folder: 'src/webhooks/sender-rule.ts', may: ['src/webhooks/signature'], node: [], packages: [] },
+  {
+    folder: 'src/webhooks/vendor-presets.ts',
+    may: ['src/webhooks/signature', 'src/webhooks/sender-rule.ts'],
+    node: [],
+    packages: [],
+  },
+  {
+    folder: 'src/webhooks/presets.ts',
+    may: ['src/webhooks/signature', 'src/webhooks/sender-rule.ts', 'src/webhooks/vendor-presets.ts'],
+    node: [],
+    packages: [],
+  },
+  // Exact integers of JSON, for the messages of both receivers.
+  { folder: 'src/webhooks/exact-json.ts', may: [], node: [], packages: [] },
   // What every room may lean on.
   {
     folder: 'src/config',
-    may: [...values, 'src/webhooks/signature', 'src/webhooks/presets.ts'],
+    may: [
+      ...values,
+      'src/webhooks/signature',
+      'src/webhooks/presets.ts',
+      'src/webhooks/sender-rule.ts',
+      'src/webhooks/exact-json.ts',
+    ],
     node: [
       'node:fs',
       'node:fs/promises',
@@ -177,13 +197,24 @@ export const importTable: readonly FolderRow[] = [
   // Receiving, usable without the server: what is in a message once it is verified, and one call that does it all.
   {
     folder: 'src/webhooks/receive',
-    may: ['src/webhooks/signature', 'src/webhooks/presets.ts'],
+    may: [
+      'src/webhooks/signature',
+      'src/webhooks/presets.ts',
+      'src/webhooks/sender-rule.ts',
+      'src/webhooks/exact-json.ts',
+    ],
     node: [],
     packages: [],
   },
   {
     folder: 'src/webhooks/index.ts',
-    may: ['src/webhooks/signature', 'src/webhooks/presets.ts', 'src/webhooks/receive'],
+    may: [
+      'src/webhooks/signature',
+      'src/webhooks/presets.ts',
+      'src/webhooks/sender-rule.ts',
+      'src/webhooks/exact-json.ts',
+      'src/webhooks/receive',
+    ],
     node: [],
     packages: [],
   },
@@ -200,7 +231,7 @@ export const importTable: readonly FolderRow[] = [
   // What users write: the transaction and the threads that their functions run in, and the hooks of their collections.
   {
     folder: 'src/logic',
-    may: [...stored, 'src/kernel', 'src/resources'],
+    may: [...stored, 'src/kernel', 'src/resources', 'src/webhooks/exact-json.ts'],
     node: [
       'node:async_hooks',
       'node:fs',
@@ -230,6 +261,7 @@ export const importTable: readonly FolderRow[] = [
       'src/egress',
       'src/webhooks/signature',
       'src/webhooks/presets.ts',
+      'src/webhooks/sender-rule.ts',
       'src/webhooks/receive',
       'src/logic',
       'src/work',

@@ -4,9 +4,14 @@
  */
 import { type TInteger, type TOptional, Type } from 'typebox';
 import { schemes } from '../model/endpoint.ts';
-import { type Place, presetNames, presets, type SenderRule } from '../webhooks/presets.ts';
-import { publicKeyOf } from '../webhooks/signature/ed25519.ts';
-import type { SignatureRule } from '../webhooks/signature/signature-rule.ts';
+import { presetNames, presets } from '../webhooks/presets.ts';
+import type { Challenge, Place, SenderRule } from '../webhooks/sender-rule.ts';
+import { publicKeyOf } from '../webhooks/signature/key-pair.ts';
+import {
+  type KeyPairAlgorithm,
+  keyAlgorithmOf,
+  type SignatureRule,
+} from '../webhooks/signature/signature-rule.ts';
 import { inspectSignature } from './inspect-signature.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
@@ -61,19 +66,46 @@ const placeShape = Type.Object({
   json: pointerSuchAs('/data/id'),
   form: textUpTo(formNameCharactersMax, 'must be the name of a form field'),
 });
-/** The question whether the endpoint exists. */
-const challengeShape = Type.Object({
+const proofShape = Type.Object({
+  name: textUpTo(textCharactersMax),
+  encoding: choiceOf(['hex', 'base64'] as const),
+  prefix: Type.String({ maxLength: textCharactersMax }),
+});
+/** The question whether the endpoint exists, as a signed message ... */
+const signedChallengeShape = Type.Object({
   json: pointerSuchAs('/challenge'),
   is: textUpTo(textCharactersMax),
-  answer: textUpTo(textCharactersMax),
+  answer: Type.Optional(textUpTo(textCharactersMax)),
   echo: pointerSuchAs('/challenge'),
+  proof: Type.Optional(proofShape),
 });
+/** ... or as a request without a signature. */
+const openChallengeShape = Type.Object({
+  method: choiceOf(['GET', 'HEAD', 'POST'] as const),
+  query: Type.Optional(textUpTo(textCharactersMax)),
+  header: Type.Optional(headerNameShape),
+  answer: Type.Optional(textUpTo(textCharactersMax)),
+  proof: Type.Optional(proofShape),
+  when: Type.Optional(Type.Object({ query: textUpTo(textCharactersMax), is: textUpTo(textCharactersMax) })),
+});
+const answersShape = Type.Object({
+  accepted: Type.Optional(amongStatuses(200, 204)),
+  refused: Type.Optional(amongStatuses(400, 401, 403, 406)),
+});
+
+function amongStatuses<const Status extends number>(...statuses: readonly Status[]) {
+  const must = `must be one of ${statuses.join(', ')}`;
+  return Type.Unsafe<Status>(
+    Type.Refine(Type.Unknown({ must }), (written) => statuses.some((status) => status === written)),
+  );
+}
 const senderShape = Type.Object(
   {
     description: descriptionShape,
     preset: Type.Optional(choiceOf(presetNames, { shows: 'nearest' })),
-    ...unshaped('signature', 'dedupe', 'type', 'secretVariable', 'forward'),
-    challenge: Type.Optional(challengeShape),
+    ...unshaped('signature', 'dedupe', 'type', 'secretVariable', 'forward', 'challenge'),
+    answers: Type.Optional(answersShape),
+    jsonInForm: Type.Optional(textUpTo(formNameCharactersMax, 'must be the name of a form field')),
     keep: Type.Optional(
       listInParts(headerNameShape, {
         ...{ maxItems: keptMax, holds: 'names' },
@@ -82,9 +114,9 @@ const senderShape = Type.Object(
     ),
     handler: Type.Optional(functionAs('must be a function of ({ message, resources })')),
     publicKeys: Type.Optional(
-      Type.Array(textThat(isPublicKey, {}), {
+      Type.Array(Type.String(), {
         maxItems: publicKeysMax,
-        must: `must be a list of at most ${publicKeysMax} texts: "whpk_" and base64 of 32 octets`,
+        must: `must be a list of at most ${publicKeysMax} public keys`,
       }),
     ),
     keysUrl: Type.Optional(
@@ -140,9 +172,8 @@ function inspectSender(
     (forward) => variables.take({ ...use, use: 'forward' }, forward, 'forward.'),
     refuse,
   );
-  for (const member of ['publicKeys', 'keysUrl'] as const)
-    if (written[member] !== undefined) refuseWithoutUse(member, rule?.signature, refuse);
   if (rule === undefined) return undefined;
+  inspectKeys(sound, rule.signature, refuse);
   return {
     ...{ name, description, preset: preset ?? null, rule, secretVariable, publicKeys, handOn, inFlightMax },
     keysUrl: keysUrl === undefined ? undefined : new URL(keysUrl),
@@ -153,7 +184,7 @@ function inspectSender(
 /** The rule of the preset with the written parts replaced. Without a preset, messages have only what is written. */
 function inspectRule(
   written: Written,
-  { preset, challenge, keep }: SoundParts<typeof senderShape>,
+  { preset, keep, answers, jsonInForm }: SoundParts<typeof senderShape>,
   refuse: Reporter,
 ): SenderRule | undefined {
   const base = preset === undefined ? undefined : presets[preset];
@@ -162,15 +193,39 @@ function inspectRule(
   const signature = lacksBase ? undefined : inspectSignature(written.signature, base?.signature, refuse);
   const places = written.dedupe === undefined ? undefined : inspectPlaces('dedupe', written.dedupe, refuse);
   const type = written.type === undefined ? undefined : inspectType(written.type, refuse);
+  const challenge = inspectChallenge(written.challenge, signature ?? base?.signature, refuse);
   const kept = keep === undefined ? undefined : inspectKeep(keep, signature, refuse);
   if (signature === undefined) return undefined;
   return {
     signature,
     dedupe: places ?? base?.dedupe ?? [],
     type: type ?? base?.type ?? [],
-    challenge: (challenge as SenderRule['challenge']) ?? base?.challenge,
+    challenge: challenge ?? base?.challenge,
+    ...given('answers', (answers as SenderRule['answers']) ?? base?.answers),
+    ...given('jsonInForm', jsonInForm ?? base?.jsonInForm),
     keep: kept ?? base?.keep ?? [],
   };
+}
+
+function given<const Name extends string, Value>(name: Name, value: Value | undefined) {
+  return value === undefined ? {} : ({ [name]: value } as Readonly<Record<Name, Value>>);
+}
+
+function inspectChallenge(
+  written: unknown,
+  signature: SignatureRule | undefined,
+  refuse: Reporter,
+): Challenge | undefined {
+  if (written === undefined) return undefined;
+  const isOpen = isRecord(written) && 'method' in written;
+  const shape = isOpen ? openChallengeShape : signedChallengeShape;
+  const sound = inspectShape(shape, written, 'challenge', refuse) as Challenge | undefined;
+  if (sound === undefined) return undefined;
+  if (sound.proof !== undefined && signature !== undefined && signature.kind !== 'hmac')
+    refuse('challenge.proof needs the secret of a signature of the kind hmac');
+  if ('header' in sound && sound.query !== undefined)
+    refuse('challenge must have either query or header, not both');
+  return 'header' in sound ? { ...sound, header: sound.header?.toLowerCase() } : sound;
 }
 
 const credentials: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
@@ -189,10 +244,25 @@ function inspectKeep(
   return [...new Set(names)];
 }
 
-function refuseWithoutUse(member: string, signature: SignatureRule | undefined, refuse: Reporter): void {
-  if (signature === undefined) return;
-  if (signature.kind === 'token' || signature.asymmetricPrefix === undefined) {
-    refuse(`${member} has no effect, because no signature of this sender uses a key pair`);
+/** Keys must be of the sender's algorithm, and a sender that signs by a key pair alone needs some. */
+function inspectKeys(
+  { publicKeys, keysUrl }: SoundParts<typeof senderShape>,
+  signature: SignatureRule,
+  refuse: Reporter,
+): void {
+  const algorithm = keyAlgorithmOf(signature);
+  for (const [member, value] of Object.entries({ publicKeys, keysUrl })) {
+    if (value !== undefined && algorithm === undefined)
+      refuse(`${member} has no effect, because no signature of this sender uses a key pair`);
+  }
+  if (algorithm === undefined) return;
+  if (keysUrl !== undefined && algorithm !== 'ed25519')
+    refuse(`keysUrl has no effect: it serves keys of Ed25519, and this sender signs by ${algorithm}`);
+  if (signature.kind === 'key-pair' && publicKeys === undefined && keysUrl === undefined)
+    refuse('must have publicKeys, by which its signatures are verified');
+  for (const [at, key] of (publicKeys ?? []).entries()) {
+    const fault = faultOfKey(key ?? '', algorithm);
+    if (fault !== undefined) refuse(`publicKeys[${at}]: ${fault}`);
   }
 }
 
@@ -205,13 +275,12 @@ function isTrustworthy(written: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-function isPublicKey(value: string): boolean {
+function faultOfKey(key: string, algorithm: KeyPairAlgorithm): string | undefined {
   try {
-    publicKeyOf(value);
-    return true;
-  } catch {
-    // It throws for anything that is not a key; the caller reports the reason.
-    return false;
+    publicKeyOf(key, algorithm);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

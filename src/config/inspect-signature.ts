@@ -3,11 +3,16 @@
  * or checks a time that it does not sign, proves nothing and is refused.
  */
 import { Type } from 'typebox';
-import type { HmacRule, SignatureRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
+import type {
+  HmacRule,
+  KeyPairRule,
+  SignatureRule,
+  TokenRule,
+} from '../webhooks/signature/signature-rule.ts';
 import { isRecord, kindOf, suggestion } from './inspection.ts';
 import {
-  headerNameShape,
   inspectShape,
+  isHeaderName,
   type Reporter,
   textThat,
   textUpTo,
@@ -24,41 +29,45 @@ const parameterCharactersMax = 64;
 /** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
-const kinds = ['hmac', 'token'] as const;
-const needed = [
-  'header',
-  'hash',
-  'encoding',
-  'prefix',
-  'separator',
-  'signed',
-  'key',
-  'toleranceSeconds',
-] as const;
-const optional = ['timestamp', 'id', 'asymmetricPrefix', 'bodyDigestParameter'] as const;
+const kinds = ['hmac', 'key-pair', 'token'] as const;
+const neededParts = ['encoding', 'prefix', 'separator', 'signed', 'toleranceSeconds'] as const;
+const needed = {
+  hmac: ['header', 'hash', ...neededParts, 'key'],
+  'key-pair': ['header', 'algorithm', ...neededParts],
+} as const;
+const optionalParts = ['timestamp', 'id', 'bodyDigestParameter', 'signsContent'] as const;
+const optional = { hmac: [...optionalParts, 'asymmetricPrefix'], 'key-pair': optionalParts } as const;
+
+const pointerCharactersMax = 500;
+/** RFC 6901 §3, but for the whole body. */
+const pointer = /^(?:\/(?:[^~/]|~[01])*)+$/;
+/** A header field, or a member of the body. */
+const fieldPlace = textThat(
+  (written) => isHeaderName(written) || (written.length <= pointerCharactersMax && pointer.test(written)),
+  { must: 'must be the name of a header field, or a JSON Pointer such as /signature/value' },
+);
 
 const fullPrefix = textThat((prefix) => prefix !== '' && isPrefix(prefix), {
   must: `must be 1 to ${prefixCharactersMax} printable characters`,
 });
-const hmacShape = Type.Object({
+const timeForms = ['seconds', 'milliseconds', 'rfc3339'] as const;
+const timeForm = { as: Type.Optional(among(...timeForms)) };
+const partShapes = {
   ...unshaped('kind'),
-  header: headerNameShape,
-  hash: among('sha256', 'sha512', 'sha1'),
-  encoding: among('hex', 'base64'),
-  separator: among(',', ' ', null),
-  key: among('text', 'base64'),
-  id: Type.Optional(headerNameShape),
+  header: fieldPlace,
+  encoding: among('hex', 'base64', 'base64url'),
+  separator: among(',', ' ', ';', null),
+  id: Type.Optional(fieldPlace),
   timestamp: Type.Optional(
     Type.Union(
       [
-        Type.Object({ header: headerNameShape }, { additionalProperties: false }),
-        Type.Object({ prefix: fullPrefix }, { additionalProperties: false }),
+        Type.Object({ header: fieldPlace, ...timeForm }, { additionalProperties: false }),
+        Type.Object({ prefix: fullPrefix, ...timeForm }, { additionalProperties: false }),
       ],
-      { must: "must be { header: 'name' } or { prefix: 't=' }" },
+      { must: `must be { header: 'name' } or { prefix: 't=' }, with as: one of ${timeForms.join(', ')}` },
     ),
   ),
   prefix: textThat(isPrefix, { must: `must be up to ${prefixCharactersMax} printable characters` }),
-  asymmetricPrefix: Type.Optional(fullPrefix),
   signed: textUpTo(
     templateCharactersMax,
     `must be a text of 1 to ${templateCharactersMax} characters, such as {timestamp}.{body}`,
@@ -67,10 +76,26 @@ const hmacShape = Type.Object({
   bodyDigestParameter: Type.Optional(
     textUpTo(parameterCharactersMax, 'must be the name of a parameter of the URL'),
   ),
-});
+  signsContent: Type.Optional(Type.Boolean()),
+};
+const shapes = {
+  hmac: Type.Object({
+    ...partShapes,
+    hash: among('sha256', 'sha512', 'sha1'),
+    key: among('text', 'base64', 'hex'),
+    asymmetricPrefix: Type.Optional(fullPrefix),
+  }),
+  'key-pair': Type.Object({ ...partShapes, algorithm: among('ed25519', 'ecdsa', 'rsa') }),
+};
 /** The members that a preset leaves to the declaration. */
-const writtenShape = Type.Object(unshaped(...Object.keys(hmacShape.properties)));
-const tokenShape = Type.Object(unshaped('kind', 'header'));
+const writtenShapes = {
+  hmac: Type.Object(unshaped(...Object.keys(shapes.hmac.properties))),
+  'key-pair': Type.Object(unshaped(...Object.keys(shapes['key-pair'].properties))),
+};
+const tokenShape = Type.Object({
+  ...unshaped('kind', 'header'),
+  prefix: Type.Optional(textUpTo(prefixCharactersMax)),
+});
 
 function among(...values: readonly unknown[]) {
   const must = `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
@@ -90,7 +115,8 @@ export function inspectSignature(
   }
   const { kind = preset?.kind ?? 'hmac' } = written;
   if (kind === 'token') return inspectToken(written, preset, refuse);
-  if (kind === 'hmac') return inspectHmac(written, preset?.kind === 'hmac' ? preset : undefined, refuse);
+  if (kind === 'hmac' || kind === 'key-pair')
+    return inspectSigning(kind, written, preset?.kind === kind ? preset : undefined, refuse);
   const meant = typeof kind === 'string' ? suggestion(kind, kinds) : '';
   refuse(`signature.kind must be one of ${kinds.join(', ')}${meant}`);
   return undefined;
@@ -101,16 +127,25 @@ function inspectToken(
   preset: SignatureRule | undefined,
   refuse: Reporter,
 ): TokenRule | undefined {
-  inspectShape(tokenShape, written, 'signature', refuse);
-  const name = written.header ?? (preset?.kind === 'token' ? preset.header : undefined);
-  const header = inspectShape(headerNameShape, name, 'signature.header', refuse);
-  return header === undefined ? undefined : { kind: 'token', header: header.toLowerCase() };
+  const { prefix } = inspectShape(tokenShape, written, 'signature', refuse) ?? {};
+  const base = preset?.kind === 'token' ? preset : undefined;
+  const header = inspectShape(fieldPlace, written.header ?? base?.header, 'signature.header', refuse);
+  if (header === undefined) return undefined;
+  const before = prefix ?? base?.prefix;
+  return { kind: 'token', header: placeOf(header), ...(before === undefined ? {} : { prefix: before }) };
 }
 
-function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Reporter): HmacRule | undefined {
-  inspectShape(writtenShape, written, 'signature', refuse);
-  const rule = merged(written, preset);
-  const missing = needed.filter((name) => rule[name] === undefined);
+type SigningRule = HmacRule | KeyPairRule;
+
+function inspectSigning(
+  kind: SigningRule['kind'],
+  written: Written,
+  preset: SigningRule | undefined,
+  refuse: Reporter,
+): SigningRule | undefined {
+  inspectShape(writtenShapes[kind], written, 'signature', refuse);
+  const rule = merged(kind, written, preset);
+  const missing = needed[kind].filter((name) => rule[name] === undefined);
   if (missing.length > 0) {
     refuse(
       `signature lacks ${missing.join(', ')}; add them, or set a preset such as "hmac", which has a default for each`,
@@ -129,7 +164,7 @@ function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Rep
     signed,
     toleranceSeconds,
     bodyDigestParameter,
-  } = inspectShape(hmacShape, rule, 'signature', report) ?? {};
+  } = inspectShape(shapes[kind], rule, 'signature', report) ?? {};
   const fault: Reporter = (predicate) => report(`signature.${predicate}`);
   if (timestamp !== undefined && 'prefix' in timestamp && rule.separator === null)
     fault('timestamp is in the field of the signatures, which needs a separator');
@@ -143,26 +178,34 @@ function inspectHmac(written: Written, preset: HmacRule | undefined, refuse: Rep
     fault('toleranceSeconds has no effect without a signed timestamp');
   if (!isSound) return undefined;
   return {
-    ...(rule as HmacRule),
-    header: header.toLowerCase(),
-    id: id?.toLowerCase(),
-    timestamp:
-      timestamp !== undefined && 'header' in timestamp
-        ? { header: timestamp.header.toLowerCase() }
-        : timestamp,
+    ...(rule as SigningRule),
+    header: placeOf(header),
+    id: id === undefined ? undefined : placeOf(id),
+    timestamp: (timestamp !== undefined && 'header' in timestamp
+      ? { ...timestamp, header: placeOf(timestamp.header) }
+      : timestamp) as SigningRule['timestamp'],
   };
 }
 
+/** The names of header fields have no case, those of members do. */
+function placeOf(written: string): string {
+  return written.startsWith('/') ? written : written.toLowerCase();
+}
+
 /** A written `undefined` removes an optional member only. */
-function merged(written: Written, preset: HmacRule | undefined): Record<string, unknown> {
-  const rule: Record<string, unknown> = { ...preset, kind: 'hmac' };
-  for (const name of needed) if (written[name] !== undefined) rule[name] = written[name];
-  for (const name of optional) if (Object.hasOwn(written, name)) rule[name] = written[name];
+function merged(
+  kind: SigningRule['kind'],
+  written: Written,
+  preset: SigningRule | undefined,
+): Record<string, unknown> {
+  const rule: Record<string, unknown> = { ...preset, kind };
+  for (const name of needed[kind]) if (written[name] !== undefined) rule[name] = written[name];
+  for (const name of optional[kind]) if (Object.hasOwn(written, name)) rule[name] = written[name];
   return rule;
 }
 
 /** The prefixes of one field must distinguish its parts. */
-function inspectPrefixes(rule: Written, timestamp: HmacRule['timestamp'], fault: Reporter): void {
+function inspectPrefixes(rule: Written, timestamp: object | undefined, fault: Reporter): void {
   const { prefix, asymmetricPrefix, separator } = rule;
   const beside = timestamp !== undefined && 'prefix' in timestamp ? timestamp.prefix : undefined;
   const beginnings = [
@@ -199,9 +242,13 @@ function inspectSigned(signed: string, rule: Written, fault: Reporter): void {
   }
   const rest = signed.replaceAll(inBraces, '');
   if (rest.includes('{') || rest.includes('}')) fault('signed has a brace without the other');
-  if (!names.has('body') && !names.has('form')) {
-    fault('signed must hold {body} or {form}: a signature without the content does not prove it');
-  }
+  const signsContent = names.has('body') || names.has('form');
+  if (!signsContent && rule.signsContent !== false)
+    fault(
+      'signed must hold {body} or {form}: a signature without the content does not prove it (signsContent: false takes it from a sender that signs none)',
+    );
+  if (signsContent && rule.signsContent === false)
+    fault('signsContent is false, but signed holds the content');
   if (names.has('body') && names.has('form'))
     fault('signed must have either {body} or {form}, not both: each is the whole body');
   for (const name of ['timestamp', 'id'] as const) {

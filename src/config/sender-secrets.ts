@@ -2,7 +2,7 @@
  * Secrets of senders: which variable has which, the checks of a secret, and those of the environment (§5.6), where several stand separated by
  * commas, of which any verifies and the first signs forwarded messages. All mistakes are reported at once, and no message repeats a secret.
  */
-import { standardKey } from '../webhooks/signature/mac-keys.ts';
+import { hexKey, standardKey } from '../webhooks/signature/mac-keys.ts';
 import { ConfigurationError, nearest } from './inspection.ts';
 import { type Environment, withSecretFiles } from './load-settings.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -37,13 +37,16 @@ export function readSenderSecrets(
   return given;
 }
 
+/** Supabase's `v1,whsec_...` is one secret. */
+const betweenSecrets = /(?<!(?:^|,)\s*v1),|,(?!whsec_)/;
+
 function readSecrets(
   { sender, use, variable }: SecretPlace,
   written: string,
   mistakes: string[],
   warn: (sentence: string) => void,
 ): readonly string[] {
-  const secrets = [...new Set(written.split(',').map((secret) => secret.trim()))];
+  const secrets = [...new Set(written.split(betweenSecrets).map((secret) => secret.trim()))];
   if (secrets.length > secretsMax) mistakes.push(`${variable} holds more than ${secretsMax} secrets`);
   for (const [at, secret] of secrets.slice(0, secretsMax).entries()) {
     const which = secrets.length === 1 ? variable : `${variable}, secret ${at + 1} of ${secrets.length},`;
@@ -98,11 +101,12 @@ export function refuseSenderSecret(
       ? undefined
       : `has a character that the field ${signature.header} cannot hold`;
   }
+  const key = signature.kind === 'hmac' ? signature.key : 'text';
+  if (use === 'receive' && key === 'hex')
+    return isKey(hexKey, secret) ? undefined : 'must be hexadecimal digits in pairs';
   const isBase64 =
-    use === 'receive'
-      ? signature.kind === 'hmac' && signature.key === 'base64'
-      : handOn.kind === 'forward' && handOn.scheme === 'standard';
-  return isBase64 && !isStandardKey(secret) ? 'must be "whsec_" and base64 with its padding' : undefined;
+    use === 'receive' ? key === 'base64' : handOn.kind === 'forward' && handOn.scheme === 'standard';
+  return isBase64 && !isKey(standardKey, secret) ? 'must be "whsec_" and base64 with its padding' : undefined;
 }
 
 /** Why the secret is unwise, as the predicate of a sentence. */
@@ -113,9 +117,9 @@ export function weaknessOf(secret: string): string | undefined {
     : undefined;
 }
 
-function isStandardKey(secret: string): boolean {
+function isKey(keyOf: (secret: string) => Uint8Array, secret: string): boolean {
   try {
-    standardKey(secret);
+    keyOf(secret);
     return true;
   } catch {
     // It throws for anything that is not a key; the caller reports the reason.
@@ -134,9 +138,13 @@ export type SecretPlace = SecretUse & { readonly sender: DeclaredSender; readonl
 export function secretPlaces(senders: Iterable<DeclaredSender>): readonly SecretPlace[] {
   return [...senders].flatMap((sender) => {
     const { name, secretVariable, handOn } = sender;
-    const receive = { sender, name, use: 'receive', variable: secretVariable } as const;
-    if (handOn.kind !== 'forward') return [receive];
-    return [receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
+    // A sender that signs by a key pair has no secret that the receiver knows.
+    const receive =
+      sender.rule.signature.kind === 'key-pair'
+        ? []
+        : [{ sender, name, use: 'receive', variable: secretVariable } as const];
+    if (handOn.kind !== 'forward') return receive;
+    return [...receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
   });
 }
 

@@ -2,8 +2,10 @@
 import type { Scheme } from '../model/endpoint.ts';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
-import type { PresetName, SenderRule } from '../webhooks/presets.ts';
-import type { HmacRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
+import type { JsonOptions } from '../webhooks/exact-json.ts';
+import type { PresetName } from '../webhooks/presets.ts';
+import type { SenderRule } from '../webhooks/sender-rule.ts';
+import type { HmacRule, KeyPairRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
 
 /** What a user writes under `senders`, by the name in the path: `{base}/webhooks/billing`. */
 /** @template R the calls on the collections; never: not known */
@@ -12,19 +14,26 @@ export type SenderDeclaration<R = never> = {
   /** A preset: `stripe`, `github`, `standard`... The members below replace single parts of it. */
   readonly preset?: PresetName;
   /** Parts of the preset's signature, or a complete one. */
-  readonly signature?: Partial<HmacRule> | TokenRule;
+  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | TokenRule;
   readonly dedupe?: SenderRule['dedupe'];
   readonly type?: SenderRule['type'];
   readonly challenge?: SenderRule['challenge'];
+  /** Statuses that the sender wants in place of 204 and 400. */
+  readonly answers?: SenderRule['answers'];
+  /** The field of a form that holds the JSON of a message, such as `payload`. */
+  readonly jsonInForm?: string;
   readonly keep?: SenderRule['keep'];
   /**
    * Environment variable with its secrets, separated by commas. Default `BILLING_WEBHOOK_SECRET` for `billing`. If it is not set, Comity
    * creates a secret at the first start and prints it once; `comity senders rotate-secret` rotates it.
    */
   readonly secretVariable?: string;
-  /** Keys whose Ed25519 signatures (`v1a`) are accepted too: `whpk_` and base64. */
+  /**
+   * Public keys of a sender that signs by a key pair, or beside its secrets (`v1a`). Ed25519: `whpk_` and base64, or 64 hexadecimal digits;
+   * ECDSA and RSA: base64 or PEM of a SubjectPublicKeyInfo.
+   */
   readonly publicKeys?: readonly string[];
-  /** URL of a JWKS with such keys, fetched through the egress guard. */
+  /** URL of a JWKS with such keys of Ed25519, fetched through the egress guard. */
   readonly keysUrl?: string;
   /** Processes its messages. Without `handler` and `forward`, messages wait in the inbox to be marked. */
   readonly handler?: Handler<R>;
@@ -92,6 +101,8 @@ export type Source = {
   readonly schedule: readonly number[];
   /** Undefined: the setting applies. */
   readonly inFlightMax: number | undefined;
+  /** Of a sender. */
+  readonly rule?: SenderRule;
 };
 
 /** A subscriber or a job, which runs on the threads of handlers. */
@@ -137,8 +148,11 @@ export type ReceivedMessage = {
   readonly headers: Readonly<Record<string, string>>;
   /** The body as received. */
   readonly body: Uint8Array;
-  /** The body as JSON. @throws UnprocessableMessage for anything else, because a retry would not help */
-  json(): unknown;
+  /**
+   * The body as JSON, or the JSON in the form field that the sender names (`jsonInForm`). An integer beyond 2^53 is returned as asked, and
+   * never rounded. @throws UnprocessableMessage for anything else, because a retry would not help
+   */
+  json(options?: JsonOptions): unknown;
   /** The body as UTF-8. @throws UnprocessableMessage for anything else */
   text(): string;
   /** The body as application/x-www-form-urlencoded. @throws UnprocessableMessage for anything but UTF-8 */

@@ -3,7 +3,8 @@
  * those of any sender (§4.14), on any runtime with Web Crypto. It needs neither the server, Node nor another package.
  * Everything not exported here is internal and may change at any time.
  */
-export type { Challenge, Place, PresetName, SenderRule } from './presets.ts';
+export type { JsonOptions } from './exact-json.ts';
+export type { PresetName } from './presets.ts';
 export type { FetchRequest, HeaderSource, NodeRequest, RawBody } from './receive/message.ts';
 export type {
   AdjustedPreset,
@@ -22,6 +23,15 @@ export {
   type ReceiveOptions,
   receive,
 } from './receive/receive.ts';
+export type {
+  Answers,
+  Challenge,
+  OpenChallenge,
+  Place,
+  Proof,
+  SenderRule,
+  SignedChallenge,
+} from './sender-rule.ts';
 export type { Ed25519PrivateJwk, Ed25519PublicJwk } from './signature/ed25519.ts';
 export type { Body } from './signature/octets.ts';
 export {
@@ -44,12 +54,18 @@ export {
   verifyTimestamped,
 } from './signature/schemes.ts';
 export type {
+  Encoding,
   FieldValue,
   Hash,
   HmacRule,
+  KeyPairAlgorithm,
+  KeyPairRule,
   RefusalReason,
   Refused,
   SignatureRule,
+  SignedParts,
+  TimestampForm,
+  TimestampPlace,
   TokenRule,
 } from './signature/signature-rule.ts';
 export type { TimeWindow } from './signature/signed-content.ts';

@@ -2,47 +2,9 @@
  * Known senders of webhooks, as data (§4.14, §5.6, §6): how each signs, and where its messages have their id and type.
  * Another sender is another value, not another program. Comity itself sends by the scheme of an endpoint (sent-headers.ts).
  */
+import type { SenderRule } from './sender-rule.ts';
 import { plainRule, standardRule, timestampedRule } from './signature/schemes.ts';
-import type { SignatureRule } from './signature/signature-rule.ts';
-
-export type SenderRule = {
-  readonly signature: SignatureRule;
-  /**
-   * The places of a message's id, which identifies repetitions (§6.3): the first place that holds a text counts. If
-   * none does, the digest of the body is used, so that equal octets are one message.
-   */
-  readonly dedupe: readonly Place[];
-  /**
-   * The places of its type: the first list whose places all hold a text counts; the texts are joined with full stops.
-   */
-  readonly type: readonly (readonly Place[])[];
-  /** How the sender checks that a receiver listens; most do not. */
-  readonly challenge?: Challenge | undefined;
-  /**
-   * Lower-case names of header fields that are stored with the message, in addition to Content-Type and
-   * Content-Encoding.
-   */
-  readonly keep: readonly string[];
-};
-
-export type Place =
-  /** Lower-case name of a header field. */
-  | { readonly header: string }
-  | { readonly json: string }
-  /** Name in a body of application/x-www-form-urlencoded. */
-  | { readonly form: string };
-
-/** A signed message that requests one of its own members back. The response is 200, and the message is not stored. */
-export type Challenge = {
-  /** A message is a challenge if this member of the JSON body ... */
-  readonly json: string;
-  /** ... is this text. */
-  readonly is: string;
-  /** The response is a JSON object with one member: this name, ... */
-  readonly answer: string;
-  /** ... and the value of this member of the message. */
-  readonly echo: string;
-};
+import { vendorPresets } from './vendor-presets.ts';
 
 /**
  * The timestamped scheme of §5.6, as a program such as Comity sends it. Stripe's is the same with another field name.
@@ -118,6 +80,8 @@ const stripe: SenderRule = {
 const github: SenderRule = {
   signature: { ...plainRule, separator: null },
   dedupe: [{ header: 'x-github-delivery' }],
+  // Its default content type is a form.
+  jsonInForm: 'payload',
   type: [[{ header: 'x-github-event' }, { json: '/action' }], [{ header: 'x-github-event' }]],
   keep: [
     'x-github-event',
@@ -147,8 +111,8 @@ const svix: SenderRule = {
 
 /**
  * Slack: `v0=` and the HMAC of `v0:<timestamp>:<body>`. Events are JSON, with an id that is the same when Slack
- * retries; slash commands and interactions are forms, of which commands have a `trigger_id`. Slack checks a URL once,
- * by a signed challenge.
+ * retries; slash commands and interactions are forms, both with a `trigger_id`, which interactions have in the JSON of
+ * `payload`. Slack checks a URL once, by a signed challenge.
  */
 const slack: SenderRule = {
   signature: {
@@ -163,9 +127,10 @@ const slack: SenderRule = {
     key: 'text',
     toleranceSeconds: 300,
   },
-  dedupe: [{ json: '/event_id' }, { form: 'trigger_id' }],
+  dedupe: [{ json: '/event_id' }, { json: '/trigger_id' }, { form: 'trigger_id' }],
   type: [[{ json: '/event/type' }], [{ json: '/type' }], [{ form: 'command' }]],
   challenge: { json: '/type', is: 'url_verification', answer: 'challenge', echo: '/challenge' },
+  jsonInForm: 'payload',
   keep: ['x-slack-request-timestamp', 'x-slack-retry-num', 'x-slack-retry-reason', 'user-agent'],
 };
 
@@ -272,6 +237,7 @@ export const presetNames = [
   'shopify',
   'twilio',
   'gitlab',
+  ...(Object.keys(vendorPresets) as (keyof typeof vendorPresets)[]),
 ] as const;
 export type PresetName = (typeof presetNames)[number];
 
@@ -287,4 +253,5 @@ export const presets: Readonly<Record<PresetName, SenderRule>> = {
   shopify,
   twilio,
   gitlab,
+  ...vendorPresets,
 };

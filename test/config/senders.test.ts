@@ -1,10 +1,11 @@
 /** Senders of webhooks as a configuration declares them (§4.14): what is filled in, and every sentence that refuses a declaration. */
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { resolveConfiguration } from '../../src/config/configuration.ts';
 import { reservedHeaderNames } from '../../src/config/reserved-names.ts';
 import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
-import { presetNames, presets } from '../../src/webhooks/presets.ts';
+import { type PresetName, presetNames, presets } from '../../src/webhooks/presets.ts';
 import { prepareKeys } from '../../src/webhooks/signature/mac-keys.ts';
 import { mistakesFrom } from '../harness/mistakes.ts';
 
@@ -44,6 +45,9 @@ const whole = {
   toleranceSeconds: 300,
 };
 const key = `whpk_${Buffer.alloc(32, 7).toString('base64')}`;
+const noPlace = 'must be the name of a header field, or a JSON Pointer such as /signature/value';
+const noTimestamp =
+  "must be { header: 'name' } or { prefix: 't=' }, with as: one of seconds, milliseconds, rfc3339";
 const noPrefix = 'must be up to 32 printable characters';
 const noSchedule = 'must be a list of at most 100 whole numbers of seconds from 1 to 2592000';
 const noVariable =
@@ -57,12 +61,23 @@ const forwarded = (forward: object) => ({
 });
 const signed = (signature: object) => ({ signature: { ...whole, ...signature } });
 
+const ecdsaKey = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  .publicKey.export({ format: 'der', type: 'spki' })
+  .toString('base64');
+/** Keys of the senders that sign by nothing else. */
+function keysOf(preset: PresetName): { publicKeys?: readonly string[] } {
+  const { signature } = presets[preset];
+  if (signature.kind !== 'key-pair') return {};
+  return { publicKeys: [signature.algorithm === 'ecdsa' ? ecdsaKey : '07'.repeat(32)] };
+}
+
 test('fills in what the preset says and what nothing says', () => {
   for (const preset of presetNames) {
-    const { rule, ...sender } = declared({ preset });
+    const { publicKeys = [] } = keysOf(preset);
+    const { rule, ...sender } = declared({ preset, ...keysOf(preset) });
     assert.deepEqual(rule, { challenge: undefined, ...presets[preset] });
     assert.deepEqual(sender, {
-      ...{ name: 'x', description: '', preset, secretVariable: 'X_WEBHOOK_SECRET', publicKeys: [] },
+      ...{ name: 'x', description: '', preset, secretVariable: 'X_WEBHOOK_SECRET', publicKeys },
       ...{ keysUrl: undefined, handOn: { kind: 'inbox' }, schedule: handOnScheduleDefault },
       inFlightMax: undefined,
     });
@@ -71,8 +86,7 @@ test('fills in what the preset says and what nothing says', () => {
 
 test('every preset passes the checks that a rule of a user must', () => {
   for (const preset of presetNames) {
-    const { signature, dedupe, type, challenge, keep } = presets[preset];
-    const again = { signature, dedupe, type, keep, ...(challenge === undefined ? {} : { challenge }) };
+    const again = { ...presets[preset], ...keysOf(preset) };
     assert.deepEqual(refusalsOf(again), [], preset);
     assert.deepEqual(refusalsOf({ ...again, preset }), [], preset);
   }
@@ -186,19 +200,60 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'plain', description: 7 }, 'description must be a string of at most 2000 characters'],
   // Signatures.
   [{ signature: 'x' }, 'signature must be an object, not a string'],
-  [{ signature: { kind: 'hmc' } }, 'signature.kind must be one of hmac, token; did you mean hmac?'],
-  [{ signature: { kind: 'token' } }, 'signature.header must be the name of a header field'],
+  [{ signature: { kind: 'hmc' } }, 'signature.kind must be one of hmac, key-pair, token; did you mean hmac?'],
+  [{ signature: { kind: 'token' } }, `signature.header ${noPlace}`],
   [{ preset: 'gitlab', signature: { header: 'x-token', hash: 'sha1' } }, 'signature has no member "hash"'],
   [
     { signature: { header: 'x', signed: '{body}', key: 'text' } },
     'signature lacks hash, encoding, prefix, separator, toleranceSeconds; add them, or set a preset such as "hmac", which has a default for each',
   ],
   [{ preset: 'plain', signature: { hader: 'x' } }, 'signature has no member "hader"; did you mean header?'],
-  [signed({ header: 'a b' }), 'signature.header must be the name of a header field'],
+  [signed({ header: 'a b' }), `signature.header ${noPlace}`],
   [signed({ hash: 'md5' }), 'signature.hash must be one of "sha256", "sha512", "sha1"'],
-  [signed({ encoding: 'base64url' }), 'signature.encoding must be one of "hex", "base64"'],
-  [signed({ separator: ';' }), 'signature.separator must be one of ",", " ", null'],
-  [signed({ key: 'hex' }), 'signature.key must be one of "text", "base64"'],
+  [signed({ encoding: 'base32' }), 'signature.encoding must be one of "hex", "base64", "base64url"'],
+  [signed({ separator: '|' }), 'signature.separator must be one of ",", " ", ";", null'],
+  [signed({ key: 'octets' }), 'signature.key must be one of "text", "base64", "hex"'],
+  [
+    signed({ header: 'x', signsContent: false }),
+    'signature.signsContent is false, but signed holds the content',
+  ],
+  [signed({ timestamp: { header: 'x-time', as: 'days' } }), `signature.timestamp ${noTimestamp}`],
+  [signed({ header: '/a~2' }), `signature.header ${noPlace}`],
+  [
+    { preset: 'discord', signature: { algorithm: 'dsa' }, publicKeys: [key] },
+    'signature.algorithm must be one of "ed25519", "ecdsa", "rsa"',
+  ],
+  [
+    { preset: 'discord', publicKeys: ['07'.repeat(31)] },
+    'publicKeys[0]: a public key must be "whpk_" and base64 of 32 octets, 64 hexadecimal digits, or a JWK of the curve Ed25519',
+  ],
+  [
+    { preset: 'sendgrid', publicKeys: [key] },
+    'publicKeys[0]: a public key must be base64 or PEM of a SubjectPublicKeyInfo',
+  ],
+  [
+    { preset: 'sendgrid', keysUrl: 'https://x.example/keys' },
+    'keysUrl has no effect: it serves keys of Ed25519, and this sender signs by ecdsa',
+  ],
+  [{ preset: 'discord' }, 'must have publicKeys, by which its signatures are verified'],
+  [{ preset: 'plain', answers: { accepted: 500 } }, 'answers.accepted must be one of 200, 204'],
+  [{ preset: 'plain', answers: { refused: 500 } }, 'answers.refused must be one of 400, 401, 403, 406'],
+  [{ preset: 'plain', jsonInForm: '' }, 'jsonInForm must be the name of a form field'],
+  [
+    { preset: 'plain', challenge: { method: 'PUT', query: 'c' } },
+    'challenge.method must be one of GET, HEAD, POST',
+  ],
+  [
+    { preset: 'plain', challenge: { method: 'GET', query: 'c', header: 'X-C' } },
+    'challenge must have either query or header, not both',
+  ],
+  [
+    {
+      ...{ preset: 'gitlab' },
+      challenge: { method: 'GET', query: 'c', proof: { name: 'a', encoding: 'hex', prefix: '' } },
+    },
+    'challenge.proof needs the secret of a signature of the kind hmac',
+  ],
   [signed({ prefix: ' v1=' }), `signature.prefix ${noPrefix}`],
   [signed({ prefix: 'é' }), `signature.prefix ${noPrefix}`],
   [
@@ -218,7 +273,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     signed({ timestamp: { prefix: 't=' }, prefix: 'v1=' }),
     'signature.timestamp is in the field of the signatures, which needs a separator',
   ],
-  [signed({ timestamp: 'x-time' }), "signature.timestamp must be { header: 'name' } or { prefix: 't=' }"],
+  [signed({ timestamp: 'x-time' }), `signature.timestamp ${noTimestamp}`],
   [signed({ toleranceSeconds: -1 }), 'signature.toleranceSeconds must be a whole number from 0 to 86400'],
   [signed({ toleranceSeconds: 86_401 }), 'signature.toleranceSeconds must be a whole number from 0 to 86400'],
   [
@@ -236,7 +291,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [signed({ signed: '{timestamp}.{body}}' }), 'signature.signed has a brace without the other'],
   [
     signed({ signed: '{timestamp}.{url}' }),
-    'signature.signed must hold {body} or {form}: a signature without the content does not prove it',
+    'signature.signed must hold {body} or {form}: a signature without the content does not prove it (signsContent: false takes it from a sender that signs none)',
   ],
   [
     signed({ signed: '{timestamp}.{body}{form}' }),
@@ -256,7 +311,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     signed({ id: 7 }),
-    'signature.id must be the name of a header field',
+    `signature.id ${noPlace}`,
     'signature.id is declared, but signed does not hold {id}: an attacker could change it',
   ],
   [
@@ -319,7 +374,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   ],
   [
     { preset: 'standard', publicKeys: ['whpk_AAAA'] },
-    'publicKeys must be a list of at most 10 texts: "whpk_" and base64 of 32 octets',
+    'publicKeys[0]: a public key must be "whpk_" and base64 of 32 octets, 64 hexadecimal digits, or a JWK of the curve Ed25519',
   ],
   [{ preset: 'standard', keysUrl: 'http://x.example/keys' }, noKeysUrl],
   [{ preset: 'standard', keysUrl: 'https://me@x.example/keys' }, noKeysUrl],
@@ -388,9 +443,14 @@ test('reserves the header fields that webhooks of our own have, and those that s
 
 test('a rule that is taken is one that can be verified by', () => {
   const primitives = { importKey: () => 0, mac: () => new Uint8Array(), sha256: () => new Uint8Array() };
-  for (const declaration of [{ signature: whole }, ...presetNames.map((preset) => ({ preset }))]) {
+  for (const declaration of [
+    { signature: whole },
+    ...presetNames.map((preset) => ({ preset, ...keysOf(preset) })),
+  ]) {
     const { signature } = declared(declaration).rule;
     const secret = `whsec_${Buffer.alloc(32).toString('base64')}`;
-    assert.equal(prepareKeys(signature, [secret], primitives).kind, signature.kind);
+    const isHex = signature.kind === 'hmac' && signature.key === 'hex';
+    const { kind } = prepareKeys(signature, [isHex ? '00ff' : secret], primitives);
+    assert.equal(kind, signature.kind === 'token' ? 'token' : 'signed');
   }
 });

@@ -7,6 +7,7 @@ import type { EventHandling, SubscribedEvent } from '../../config/inspect-functi
 import type { JobRun } from '../../config/jobs.ts';
 import { type ReceivedMessage, ResourceRefused, UnprocessableMessage } from '../../config/senders.ts';
 import { type FileFields, type FileValue, withOpenFiles } from '../../model/file.ts';
+import { type JsonOptions, parseExactly } from '../../webhooks/exact-json.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { type Calls, CallWatch, callsOver, type Opened } from '../transaction/calls.ts';
 import type { FromThread, GivenMessage, Refusal, ThreadCall } from './handler-protocol.ts';
@@ -27,7 +28,7 @@ const codings: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 
 /** @param heapOctetsMax of the thread */
 export function receivedMessage(message: GivenMessage, heapOctetsMax: number): ReceivedMessage {
-  const { contentEncoding, body: given, ...shown } = message;
+  const { contentEncoding, jsonInForm, body: given, ...shown } = message;
   const body = typeof given === 'string' ? new Uint8Array(Buffer.from(given, 'base64')) : given;
   let known: string | undefined;
   const decode = (isJson: boolean): string => {
@@ -42,7 +43,7 @@ export function receivedMessage(message: GivenMessage, heapOctetsMax: number): R
     ...shown,
     body,
     text,
-    json: () => parse(decode(true)),
+    json: (options) => parse(jsonOf(decode(true), shown.contentType, jsonInForm), options),
     form: () => new URLSearchParams(text()),
   };
 }
@@ -70,11 +71,21 @@ function demandHeap(json: Uint8Array, heapOctetsMax: number): void {
   );
 }
 
-function parse(text: string): unknown {
+const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
+/** The JSON of a form is in one of its fields. */
+function jsonOf(text: string, contentType: string | null, field: string | undefined): string {
+  if (field === undefined || contentType === null || !formType.test(contentType)) return text;
+  const found = new URLSearchParams(text).get(field);
+  if (found === null) throw new UnprocessableMessage(`the form has no field ${field}`);
+  return found;
+}
+
+function parse(text: string, options: JsonOptions | undefined): unknown {
   try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new UnprocessableMessage('the body is not JSON');
+    return parseExactly(text, options);
+  } catch (error) {
+    throw new UnprocessableMessage(error instanceof RangeError ? error.message : 'the body is not JSON');
   }
 }
 

@@ -97,6 +97,8 @@ export type FromThread =
 export type GivenMessage = Omit<ReceivedMessage, 'body' | 'json' | 'text' | 'form'> & {
   readonly contentEncoding: string | null;
   readonly body: string | Uint8Array<ArrayBuffer>;
+  /** The field of a form that holds the JSON, by the rule of the sender. */
+  readonly jsonInForm: string | undefined;
 };
 
 /** An event for a subscriber, or the run of a job: its name in the configuration, and the content in base64. */

@@ -3,14 +3,14 @@
  * challenge, if any. Pure and synchronous; never throws, whatever the body is. It computes no digest: it reports which
  * text needs one.
  */
-import type { Challenge, Place, SenderRule } from '../presets.ts';
+import type { Place, SenderRule } from '../sender-rule.ts';
+import { decodeHexOfAny, octetsOf } from '../signature/octets.ts';
+import { type ChallengeAnswer, isOpen, signedChallenge } from './challenge.ts';
 import { type JsonTexts, jsonTexts, unescapedToken } from './json-texts.ts';
 import { fieldText, type Message, mediaTypeOf } from './message.ts';
 
 export const dedupeKeyCharactersMax = 256;
 export const typeCharactersMax = 200;
-/** Longest echo of a challenge; a message with a longer one is not a challenge, and is stored. */
-export const challengeCharactersMax = 4096;
 
 export type MessageFacts = {
   /** The key as it is in the message; undefined: a digest is needed. */
@@ -25,9 +25,6 @@ export type MessageFacts = {
   readonly challenge: ChallengeAnswer | undefined;
 };
 
-/** The one member of the JSON object that answers a challenge. */
-export type ChallengeAnswer = { readonly name: string; readonly value: string };
-
 /** Call it only for a message with a valid signature. */
 export function factsOf(rule: SenderRule, message: Message): MessageFacts {
   const steps = factsInSteps(rule, message);
@@ -40,14 +37,18 @@ export function factsOf(rule: SenderRule, message: Message): MessageFacts {
 /** The same for a server: yields after every few milliseconds of a long body, and never for a short one. */
 export function* factsInSteps(rule: SenderRule, message: Message): Generator<undefined, MessageFacts> {
   const isLong = message.body.length > parsedOctetsMax;
-  const reading = readingOf(message, isLong ? { texts: yield* textsOf(message.body, rule) } : undefined);
+  const long = isLong ? { texts: yield* textsOf(message, rule) } : undefined;
+  const reading = readingOf(message, long, rule.jsonInForm);
   const found = firstText(rule.dedupe, reading);
   const fits = found !== undefined && isPrintable(found, dedupeKeyCharactersMax);
   return {
     key: fits ? found : undefined,
     oversizedKey: fits ? undefined : found,
     type: typeOf(rule.type, reading),
-    challenge: rule.challenge === undefined ? undefined : challengeOf(rule.challenge, reading),
+    challenge:
+      rule.challenge === undefined || isOpen(rule.challenge)
+        ? undefined
+        : signedChallenge(rule.challenge, reading.jsonValue),
   };
 }
 
@@ -77,14 +78,27 @@ export function contentFieldOf(message: Message, name: 'content-type' | 'content
 /** Where the rule looks into JSON. */
 function pointersOf({ dedupe, type, challenge }: SenderRule): readonly string[] {
   const places = [...dedupe, ...type.flat()];
-  const inChallenge = challenge === undefined ? [] : [challenge.json, challenge.echo];
+  const inChallenge = challenge === undefined || isOpen(challenge) ? [] : [challenge.json, challenge.echo];
   return [...new Set([...places.flatMap((place) => ('json' in place ? [place.json] : [])), ...inChallenge])];
 }
 
-function* textsOf(body: Uint8Array, rule: SenderRule): Generator<undefined, JsonTexts> {
+function* textsOf(message: Message, { jsonInForm, ...rule }: SenderRule): Generator<undefined, JsonTexts> {
   const pointers = pointersOf(rule);
-  if (pointers.length === 0 || !(yield* isUtf8(body))) return undefined;
-  return yield* jsonTexts(body, pointers);
+  if (pointers.length === 0 || !(yield* isUtf8(message.body))) return undefined;
+  const inForm = jsonInForm !== undefined && mediaTypeOf(message) === formType ? jsonInForm : undefined;
+  if (inForm === undefined) return yield* jsonTexts(message.body, pointers);
+  const octets = yield* formOctets(message.body, inForm);
+  return octets === undefined || !(yield* isUtf8(octets)) ? undefined : yield* jsonTexts(octets, pointers);
+}
+
+/**
+ * Reads members of the body before its signature is verified, for senders whose signature is among them. Nothing is found in a body of more
+ * than 256 KiB.
+ */
+export function memberReader(message: Message): (pointer: string) => string | undefined {
+  const isLong = message.body.length > parsedOctetsMax;
+  const reading = readingOf(message, isLong ? { texts: undefined } : undefined);
+  return reading.jsonText;
 }
 
 function firstText(places: readonly Place[], reading: BodyReading): string | undefined {
@@ -114,13 +128,6 @@ function joinedTexts(places: readonly Place[], reading: BodyReading): string | u
   return joined;
 }
 
-function challengeOf(challenge: Challenge, reading: BodyReading): ChallengeAnswer | undefined {
-  if (reading.jsonText(challenge.json) !== challenge.is) return undefined;
-  const value = reading.jsonText(challenge.echo);
-  if (value === undefined || value.length > challengeCharactersMax) return undefined;
-  return { name: challenge.answer, value };
-}
-
 /** Returns true if the text is within the length and has only the characters from space to tilde. */
 function isPrintable(text: string, charactersMax: number): boolean {
   if (text.length > charactersMax) return false;
@@ -146,19 +153,25 @@ declare const TextDecoder: {
 /** Shared: it keeps no state between bodies. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-const formType = 'application/x-www-form-urlencoded';
+export const formType = 'application/x-www-form-urlencoded';
 
 type BodyReading = {
   textAt(place: Place): string | undefined;
   /** Returns the text at a JSON Pointer into the body. */
   jsonText(pointer: string): string | undefined;
+  /** Returns it as the number that it is, if it is one. */
+  jsonValue(pointer: string): string | number | undefined;
 };
 
 /** The values of longer JSON may take more memory than a program has. */
 const parsedOctetsMax = 256 * 1024;
 
-/** @param long what the rule looks for in a long body */
-function readingOf(message: Message, long: { readonly texts: JsonTexts } | undefined): BodyReading {
+/** @param long what the rule looks for in a long body @param inForm the field of a form that holds the JSON */
+function readingOf(
+  message: Message,
+  long: { readonly texts: JsonTexts } | undefined,
+  inForm?: string | undefined,
+): BodyReading {
   let content: { readonly text: string | undefined } | undefined;
   let json: { readonly value: unknown } | undefined;
   let isForm: boolean | undefined;
@@ -168,10 +181,21 @@ function readingOf(message: Message, long: { readonly texts: JsonTexts } | undef
     return content.text;
   }
 
+  function jsonValue(pointer: string): string | number | undefined {
+    if (long !== undefined) return scalarOf(parsedJson(long.texts?.get(pointer)));
+    json ??= { value: parsedJson(jsonContent()) };
+    return scalarOf(valueAt(json.value, pointer));
+  }
+
+  /** The body, or the field of a form that holds the JSON. */
+  function jsonContent(): string | undefined {
+    const field = inForm === undefined ? undefined : formText(inForm);
+    return field ?? contentText();
+  }
+
   function jsonText(pointer: string): string | undefined {
-    if (long !== undefined) return textOf(parsedJson(long.texts?.get(pointer)));
-    json ??= { value: parsedJson(contentText()) };
-    return textOf(valueAt(json.value, pointer));
+    const value = jsonValue(pointer);
+    return value === undefined ? undefined : String(value);
   }
 
   function formText(name: string): string | undefined {
@@ -182,6 +206,7 @@ function readingOf(message: Message, long: { readonly texts: JsonTexts } | undef
 
   return {
     jsonText,
+    jsonValue,
     textAt(place) {
       if ('header' in place) return fieldText(message, place.header);
       return 'json' in place ? jsonText(place.json) : formText(place.form);
@@ -227,8 +252,12 @@ function parsedJson(text: string | undefined): unknown {
  * parser, and a lone surrogate is lost in encoding: two ids would become one, and a message would be dropped as a
  * repetition of another.
  */
+function scalarOf(value: unknown): string | number | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? value : undefined;
+  return textOf(value);
+}
+
 function textOf(value: unknown): string | undefined {
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'string' && value !== '' && value.isWellFormed() ? value : undefined;
 }
 
@@ -261,6 +290,37 @@ function decoded(text: string): string | undefined {
     return undefined;
   }
 }
+
+/** The octets of the first value with this name in a long form; undefined if it is absent or invalid. */
+function* formOctets(body: Uint8Array, name: string): Generator<undefined, Uint8Array | undefined> {
+  const start = octetsOf(`${name}=`);
+  let from = 0;
+  while (!start.every((octet, index) => body[from + index] === octet)) {
+    from = body.indexOf(ampersand, from) + 1;
+    if (from === 0) return undefined;
+    yield;
+  }
+  const found = body.indexOf(ampersand, from);
+  const end = found < 0 ? body.length : found;
+  const octets = new Uint8Array(end - from - start.length);
+  let length = 0;
+  for (let at = from + start.length; at < end; at += 1) {
+    const octet = body[at] ?? 0;
+    if (octet === percent) {
+      const [decoded] = decodeHexOfAny(String.fromCharCode(...body.subarray(at + 1, at + 3))) ?? [];
+      if (decoded === undefined) return undefined;
+      octets[length] = decoded;
+      at += 2;
+    } else octets[length] = octet === plus ? space : octet;
+    length += 1;
+    if (length % formStepOctets === 0) yield;
+  }
+  return octets.subarray(0, length);
+}
+
+const [ampersand, percent, plus, space] = [0x26, 0x25, 0x2b, 0x20];
+/** Some 5 ms of escapes. */
+const formStepOctets = 32 * 1024;
 
 /*
  * Evaluates a JSON Pointer (RFC 6901): finds only members of the JSON text, never inherited ones. An invalid pointer,

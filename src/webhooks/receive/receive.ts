@@ -4,30 +4,48 @@
  * send unchanged. The message is processed after the response.
  */
 
-import { type PresetName, presetNames, presets, type SenderRule } from '../presets.ts';
-import { type Ed25519PublicJwk, publicKeyOf } from '../signature/ed25519.ts';
+import { type JsonOptions, parseExactly } from '../exact-json.ts';
+import { type PresetName, presetNames, presets } from '../presets.ts';
+import type { SenderRule } from '../sender-rule.ts';
+import type { Ed25519PublicJwk } from '../signature/ed25519.ts';
+import { publicKeyOf } from '../signature/key-pair.ts';
 import { prepareKeys, webPrimitives } from '../signature/mac-keys.ts';
 import { encodeBase64Url, octetsOf } from '../signature/octets.ts';
-import type { HmacRule, RefusalReason, SignatureRule, TokenRule } from '../signature/signature-rule.ts';
-import { ed25519By, type KeyDiscovery } from '../signature/trusted-keys.ts';
+import type {
+  HmacRule,
+  KeyPairRule,
+  RefusalReason,
+  SignatureRule,
+  TokenRule,
+} from '../signature/signature-rule.ts';
+import { type KeyDiscovery, verifyingBy } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import {
+  type ChallengeAnswer,
+  challengeContent,
+  type Opening,
+  openChallenge,
+  provenOctets,
+} from './challenge.ts';
 import {
   fieldText,
   type Given,
   givenAs,
   type HeaderSource,
   type Message,
+  mediaTypeOf,
   type RawBody,
   readingHeaders,
   readRawBody,
 } from './message.ts';
 import {
-  type ChallengeAnswer,
   contentFieldOf,
   digestKey,
   factsOf,
+  formType,
   keptFields,
   type MessageFacts,
+  memberReader,
 } from './message-facts.ts';
 
 export type ReceiveOptions = TrustedKeys & {
@@ -38,8 +56,10 @@ export type ReceiveOptions = TrustedKeys & {
    * The sender's name in the store; needed if two senders share a preset and a store. Default: the name of the preset.
    */
   readonly name?: string | undefined;
-  /** The complete URL as the sender called it; needed if the sender signs it, as Twilio does. */
+  /** The complete URL as the sender called it; needed if the sender signs it, as Twilio does, or asks a question in it, as Meta does. */
   readonly url?: string | undefined;
+  /** The method of the request; needed for questions that a sender asks by GET or HEAD. Default POST. */
+  readonly method?: string | undefined;
   /** The longest body that is accepted. Default 25 MiB. */
   readonly bodyBytesMax?: number | undefined;
   /** Milliseconds since the epoch; default: the runtime's clock. */
@@ -52,12 +72,14 @@ export type Received = Accepted | Challenged | RefusedMessage;
 export type Accepted = {
   /** `duplicate`: the message came before; it gets the same response, and needs no further work. */
   readonly outcome: 'accepted' | 'duplicate';
-  readonly status: 204;
+  /** 204, unless the sender wants 200. */
+  readonly status: 200 | 204;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: null;
   readonly message: VerifiedMessage;
 };
 
+declare const URLSearchParams: { new (text: string): { get(name: string): string | null } };
 declare const TextDecoder: {
   new (label: 'utf-8', options: { readonly fatal: true }): { decode(octets: Uint8Array): string };
 };
@@ -82,6 +104,9 @@ export async function receive(
   const { sender, bodyBytesMax = bodyBytesMaxDefault, nowMs = Date.now() } = options;
   const rule = ruleOf(sender);
   const header = readingHeaders(headers);
+  const opened = openChallenge(rule.challenge, { ...questionOf(options), header });
+  if (opened === 'forbidden') return { ...refusedAnswer('no-match', undefined), status: 403 };
+  if (opened !== undefined) return challengeAnswer(opened, rule.signature, options.secrets);
   const body = await readRawBody(rawBody, header, bodyBytesMax);
   if (body === undefined) return refusedAnswer('too-large', undefined);
   const message: Message = { body, header };
@@ -92,11 +117,11 @@ export async function receive(
     : ({ ok: false, reason: 'no-match' } as const);
   if (!verdict.ok) {
     const hint = verdict.reason === 'no-match' ? likelyCause(message, given) : undefined;
-    return refusedAnswer(verdict.reason, hint);
+    return refusedAnswer(verdict.reason, hint, rule.answers?.refused);
   }
   const facts = factsOf(rule, message);
-  if (facts.challenge !== undefined) return challengeAnswer(facts.challenge);
-  const verified = verifiedMessage(message, {
+  if (facts.challenge !== undefined) return challengeAnswer(facts.challenge, rule.signature, options.secrets);
+  const verified = verifiedMessage(message, rule.jsonInForm, {
     sender: options.name ?? nameOf(sender),
     dedupeKey: await keyOf(facts, body),
     type: facts.type,
@@ -105,7 +130,12 @@ export async function receive(
     headers: keptFields(rule, message),
   });
   const outcome = outcomeOf(await options.store.insert(verified));
-  return { outcome, status: 204, headers: {}, body: null, message: verified };
+  return { outcome, status: rule.answers?.accepted ?? 204, headers: {}, body: null, message: verified };
+}
+
+function questionOf({ method = 'POST', url }: ReceiveOptions): Pick<Opening, 'method' | 'query'> {
+  const query = url?.split('#', 1)[0]?.split('?').slice(1).join('?');
+  return { method, query: query === '' ? undefined : query };
 }
 
 async function keyOf(facts: MessageFacts, body: Uint8Array): Promise<string> {
@@ -114,8 +144,15 @@ async function keyOf(facts: MessageFacts, body: Uint8Array): Promise<string> {
   return digestKey(encodeBase64Url(await webPrimitives.sha256(octets)));
 }
 
+/** The JSON of a form is in one of its fields. */
+function jsonText(message: Message, text: string, field: string | undefined): string {
+  if (field === undefined || mediaTypeOf(message) !== formType) return text;
+  return new URLSearchParams(text).get(field) ?? '';
+}
+
 function verifiedMessage(
   message: Message,
+  jsonInForm: string | undefined,
   facts: Pick<VerifiedMessage, 'sender' | 'dedupeKey' | 'type' | 'timestamp' | 'receivedAt' | 'headers'>,
 ): VerifiedMessage {
   const text = (): string => utf8.decode(message.body);
@@ -125,7 +162,7 @@ function verifiedMessage(
     contentEncoding: contentFieldOf(message, 'content-encoding'),
     body: message.body,
     text,
-    json: () => JSON.parse(text()),
+    json: (options) => parseExactly(jsonText(message, text(), jsonInForm), options),
   };
 }
 
@@ -165,12 +202,18 @@ async function verifyMessage(
   message: Message,
   { secrets, publicKeys = [], discovery, url, nowMs }: VerifyMessage,
 ): Promise<RuleVerdict> {
-  const ed25519 = ed25519By(publicKeys.map(publicKeyOf), discovery);
-  if (secrets === undefined && ed25519 === undefined) {
+  const algorithm = rule.kind === 'key-pair' ? rule.algorithm : 'ed25519';
+  const byKeys = verifyingBy(
+    publicKeys.map((key) => publicKeyOf(key, algorithm)),
+    discovery,
+    algorithm,
+  );
+  if (secrets === undefined && byKeys === undefined) {
     throw new TypeError('secrets must be an array of at least one secret, unless publicKeys are given');
   }
   const keys = prepareKeys(rule, secrets ?? [], webPrimitives);
-  return verifyByRule(rule, { ...message, url }, keys, { primitives: webPrimitives, nowMs, ed25519 });
+  const signed = { ...message, url, member: memberReader(message) };
+  return verifyByRule(rule, signed, keys, { primitives: webPrimitives, nowMs, byKeys });
 }
 
 /* Responses other than 204, as the server gives them (§2.2, §4.14). */
@@ -185,7 +228,8 @@ export type Challenged = {
 
 export type RefusedMessage = {
   readonly outcome: 'refused';
-  readonly status: 400 | 413;
+  /** 413, else 400 unless the sender wants another one. */
+  readonly status: 400 | 401 | 403 | 406 | 413;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly reason: RefusalReason | 'too-large';
@@ -195,15 +239,35 @@ export type RefusedMessage = {
 
 const json = { 'content-type': 'application/json' } as const;
 
-function challengeAnswer({ name, value }: ChallengeAnswer): Challenged {
-  return { outcome: 'challenge', status: 200, headers: json, body: JSON.stringify({ [name]: value }) };
+async function challengeAnswer(
+  answer: ChallengeAnswer,
+  rule: SignatureRule,
+  secrets: readonly string[] | undefined,
+): Promise<Challenged> {
+  const { mediaType, text } = challengeContent(answer, await proofOf(answer, rule, secrets));
+  return { outcome: 'challenge', status: 200, headers: { 'content-type': mediaType }, body: text };
 }
 
-function refusedAnswer(reason: RefusedMessage['reason'], hint: string | undefined): RefusedMessage {
+async function proofOf(
+  answer: ChallengeAnswer,
+  rule: SignatureRule,
+  secrets: readonly string[] | undefined,
+): Promise<Uint8Array | undefined> {
+  if (answer.proof === undefined || rule.kind !== 'hmac') return undefined;
+  const keys = prepareKeys(rule, secrets ?? [], webPrimitives);
+  const [key] = keys.kind === 'signed' ? keys.keys : [];
+  return key === undefined ? undefined : webPrimitives.mac(key, 'sha256', [provenOctets(answer)]);
+}
+
+function refusedAnswer(
+  reason: RefusedMessage['reason'],
+  hint: string | undefined,
+  status: Exclude<RefusedMessage['status'], 413> = 400,
+): RefusedMessage {
   const isLarge = reason === 'too-large';
   return {
     outcome: 'refused',
-    status: isLarge ? 413 : 400,
+    status: isLarge ? 413 : status,
     headers: json,
     body: JSON.stringify(isLarge ? largeBody : { ...refusalOf(reason), reason }),
     reason,
@@ -286,12 +350,14 @@ export type Sender = PresetName | SenderRule | AdjustedPreset;
 export type AdjustedPreset = {
   readonly preset: PresetName;
   /** Parts of the preset's signature, or a whole one. */
-  readonly signature?: Partial<HmacRule> | TokenRule | undefined;
+  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | TokenRule | undefined;
   /** Greatest difference of the signed time from now, in seconds; 0: any time. */
   readonly toleranceSeconds?: number | undefined;
   readonly dedupe?: SenderRule['dedupe'] | undefined;
   readonly type?: SenderRule['type'] | undefined;
   readonly challenge?: SenderRule['challenge'] | undefined;
+  readonly answers?: SenderRule['answers'] | undefined;
+  readonly jsonInForm?: string | undefined;
   readonly keep?: SenderRule['keep'] | undefined;
 };
 
@@ -323,6 +389,8 @@ function adjusted(preset: SenderRule, adjustment: AdjustedPreset): SenderRule {
     dedupe: adjustment.dedupe ?? preset.dedupe,
     type: adjustment.type ?? preset.type,
     challenge: adjustment.challenge ?? preset.challenge,
+    answers: adjustment.answers ?? preset.answers,
+    jsonInForm: adjustment.jsonInForm ?? preset.jsonInForm,
     keep: adjustment.keep ?? preset.keep,
   };
 }
@@ -331,7 +399,7 @@ function adjustedSignature(preset: SignatureRule, adjustment: AdjustedPreset): S
   const { signature = {}, toleranceSeconds } = adjustment;
   if (signature.kind === 'token') return signature;
   const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
-  if (preset.kind === 'hmac') return { ...preset, ...signature, ...tolerance };
+  if (preset.kind !== 'token') return { ...preset, ...signature, ...tolerance } as SignatureRule;
   if (signature.kind === undefined && toleranceSeconds === undefined) return preset;
   throw new TypeError(
     'the preset uses a token, so the members of a signature have no effect: pass a rule instead',
@@ -357,8 +425,11 @@ export type VerifiedMessage = {
   readonly body: Uint8Array;
   /** Returns the body as UTF-8. @throws TypeError if it is not UTF-8 */
   text(): string;
-  /** Returns the body as JSON. @throws SyntaxError or TypeError if it is not JSON */
-  json(): unknown;
+  /**
+   * Returns the body as JSON, or the JSON in the form field that the sender names. @throws SyntaxError or TypeError if it is not JSON, and
+   * RangeError for an integer beyond 2^53 that `integers` says nothing of
+   */
+  json(options?: JsonOptions): unknown;
 };
 
 export type MessageStore = {

@@ -6,15 +6,7 @@
  *
  * No observation contains a body, a signature or a secret.
  */
-import {
-  createHash,
-  createHmac,
-  createSecretKey,
-  type Hash,
-  type Hmac,
-  hash,
-  type KeyObject,
-} from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Request } from '../../http/message.ts';
@@ -23,36 +15,49 @@ import { parseRequestTarget } from '../../http/syntax/request-target.ts';
 import { idFor } from '../../model/id.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
+import { timeAfter } from '../../resources/collection/row.ts';
 import type { Services } from '../../store/capabilities.ts';
+import { tryCommit } from '../../store/lines.ts';
 import {
   type Change,
   type Expectation,
   keptRow,
   type MaybePromise,
+  Overtaken,
   type Unit,
   whenKnown,
 } from '../../store/store.ts';
-import type { Message } from '../receive/message.ts';
 import {
   type ChallengeAnswer,
+  type ChallengeContent,
+  challengeContent,
+  type Opening,
+  openChallenge,
+  provenOctets,
+} from '../receive/challenge.ts';
+import type { Message } from '../receive/message.ts';
+import {
   contentFieldOf,
   digestKey,
   factsInSteps,
   keptFields,
   type MessageFacts,
+  memberReader,
 } from '../receive/message-facts.ts';
-import { publicKeyOf } from '../signature/ed25519.ts';
+import { publicKeyOf } from '../signature/key-pair.ts';
 import { type MacPrimitives, type PreparedKeys, prepareKeys } from '../signature/mac-keys.ts';
-import type { RefusalReason } from '../signature/signature-rule.ts';
+import { keyAlgorithmOf, type RefusalReason } from '../signature/signature-rule.ts';
 import {
   createKeyDiscovery,
-  ed25519By,
   type FetchKeys,
   KeyDiscoveryError,
-  type VerifyEd25519,
+  type VerifyByKeys,
+  verifyingBy,
 } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
 import { keepParts, partsOf } from './message-rows.ts';
+import { createSlicedMac } from './node-mac.ts';
+import { putBackChange } from './received/replay-by-query.ts';
 import {
   contentId,
   type ReceivedContent,
@@ -69,6 +74,8 @@ export type AcceptHooks = {
 };
 
 export type Accept = {
+  /** Answers a challenge that has no signature; undefined: the request is none. */
+  answerOpen(sender: DeclaredSender, request: Incoming): MaybePromise<Verdict> | undefined;
   /** Verifies a message. Synchronous except for Ed25519 signatures and long bodies. */
   verify(sender: DeclaredSender, request: Incoming, body: Uint8Array): MaybePromise<Verdict>;
   /** Stores a new message. Rejects with StoreUnavailable only. */
@@ -78,92 +85,139 @@ export type Accept = {
 export type Verdict =
   | { readonly ok: true; readonly verified: Verified }
   /** A challenge, to be answered and not stored. */
-  | { readonly ok: true; readonly challenge: ChallengeAnswer }
+  | { readonly ok: true; readonly challenge: ChallengeContent }
   | { readonly ok: false; readonly problem: Problem };
 
-type Verifier = { readonly keys: SenderKeys; readonly ed25519: VerifyEd25519 | undefined };
+type Verifier = { readonly keys: SenderKeys; readonly byKeys: VerifyByKeys | undefined };
 
 export function createAccept(
-  { store, clock, newId, observe, settings: { publicUrl } }: Services,
+  services: Services,
   senders: ReadonlyMap<string, DeclaredSender>,
   secrets: Pick<SenderSecrets, 'of'>,
   { accepted, fetchKeys }: AcceptHooks = {},
 ): Accept {
-  const timeText = createTimeText();
+  const { clock, observe } = services;
+  const { publicUrl } = services.settings;
   const primitives = createSlicedMac();
   const verifiers = new Map<string, Verifier>();
   for (const sender of senders.values()) {
     const keys = createSenderKeys(sender, secrets, primitives);
-    verifiers.set(sender.name, { keys, ed25519: createSenderEd25519(sender, fetchKeys, clock) });
+    verifiers.set(sender.name, { keys, byKeys: verifyingSender(sender, fetchKeys, clock) });
   }
+  const answered = answering(services, (sender) => verifiers.get(sender.name)?.keys, primitives);
+  const conclude = (
+    sender: DeclaredSender,
+    message: IncomingMessage,
+    verdict: RuleVerdict,
+  ): MaybePromise<Verdict> => {
+    if (!verdict.ok) return refuse(sender, verdict.reason, observe);
+    return whenKnown(readFacts(sender, message), (facts): MaybePromise<Verdict> => {
+      if (facts.challenge !== undefined) return answered(sender, facts.challenge);
+      return { ok: true, verified: { message, facts } };
+    });
+  };
   return {
+    answerOpen(sender, request) {
+      const answer = openChallenge(sender.rule.challenge, openingOf(request));
+      if (answer === 'forbidden') return { ok: false, problem: { code: 'forbidden' } };
+      return answer === undefined ? undefined : answered(sender, answer);
+    },
     verify(sender, request, body) {
       const verifier = verifiers.get(sender.name);
       if (verifier === undefined) throw new Error(`the sender ${sender.name} is not declared`);
       const message = new IncomingMessage(request, body, publicUrl);
       const verdict = judge(sender, verifier, message, { nowMs: clock(), primitives });
-      if (!(verdict instanceof Promise)) return conclude(sender, message, verdict, observe);
+      if (!(verdict instanceof Promise)) return conclude(sender, message, verdict);
       return verdict.then(
-        (found) => conclude(sender, message, found, observe),
+        (found) => conclude(sender, message, found),
         (error) => refuseUnjudged(sender, error, observe),
       );
     },
-    async keep(sender, verified) {
-      const now = clock();
-      const id = idFor('message', newId);
-      const { body } = verified.message;
-      const dedupeKey = await keyOf(verified.facts, body, primitives);
-      const unit = unitOf(sender, verified, { id, dedupeKey, ms: now, at: timeText(now) });
-      let removals: readonly Change[] = [];
-      if (partsOf(body.length) > 0) {
-        const known = await store.read(receivedContentsTable, contentId(sender.name, dedupeKey));
-        if (known !== undefined) return observed('duplicate');
-        removals = await keepParts(store, { id, body, ms: now });
-      }
-      const commit = await store.commit(unit);
-      if (commit.outcome === 'committed') {
-        accepted?.(sender.name);
-        return observed('accepted');
-      }
-      // Those that remain if this fails are removed by retention.
-      if (removals.length > 0) await store.commit({ changes: removals, events: [] });
-      if (commit.outcome === 'superseded' && commit.change === 0) return observed('duplicate');
-      throw new Error(`the message could not be stored: ${commit.outcome}`);
+    keep: keeping(services, primitives, accepted),
+  };
+}
 
-      function observed<O extends 'accepted' | 'duplicate'>(outcome: O): O {
-        observe({ kind: 'webhook-received', sender: sender.name, outcome, reason: undefined });
-        return outcome;
-      }
-    },
+/** Stores messages, each as one unit whose first insert detects repetitions. */
+function keeping(
+  { store, clock, newId, observe }: Services,
+  primitives: MacPrimitives<KeyObject>,
+  accepted: AcceptHooks['accepted'],
+): Accept['keep'] {
+  const timeText = createTimeText();
+  return async (sender, verified) => {
+    const now = clock();
+    const id = idFor('message', newId);
+    const { body } = verified.message;
+    const dedupeKey = await keyOf(verified.facts, body, primitives);
+    const unit = unitOf(sender, verified, { id, dedupeKey, ms: now, at: timeText(now) });
+    let removals: readonly Change[] = [];
+    if (partsOf(body.length) > 0) {
+      const known = await store.read(receivedContentsTable, contentId(sender.name, dedupeKey));
+      if (known !== undefined) return repeated();
+      removals = await keepParts(store, { id, body, ms: now });
+    }
+    const commit = await store.commit(unit);
+    if (commit.outcome === 'committed') {
+      accepted?.(sender.name);
+      return observed('accepted');
+    }
+    // Those that remain if this fails are removed by retention.
+    if (removals.length > 0) await store.commit({ changes: removals, events: [] });
+    if (commit.outcome === 'superseded' && commit.change === 0) return repeated();
+    throw new Error(`the message could not be stored: ${commit.outcome}`);
+
+    async function repeated(): Promise<'duplicate'> {
+      if (await queueAgain({ store, clock }, sender, dedupeKey)) accepted?.(sender.name);
+      return observed('duplicate');
+    }
+
+    function observed<O extends 'accepted' | 'duplicate'>(outcome: O): O {
+      observe({ kind: 'webhook-received', sender: sender.name, outcome, reason: undefined });
+      return outcome;
+    }
+  };
+}
+
+/** Answers challenges, with a proof by the current secret of the sender where one is asked for. */
+function answering(
+  { clock, observe }: Pick<Services, 'clock' | 'observe'>,
+  keysOf: (sender: DeclaredSender) => SenderKeys | undefined,
+  primitives: MacPrimitives<KeyObject>,
+): (sender: DeclaredSender, answer: ChallengeAnswer) => MaybePromise<Verdict> {
+  return (sender, answer) => {
+    observe({ kind: 'webhook-received', sender: sender.name, outcome: 'challenge', reason: undefined });
+    if (answer.proof === undefined) return { ok: true, challenge: challengeContent(answer, undefined) };
+    const keys = keysOf(sender)?.(clock());
+    const [key] = keys?.kind === 'signed' ? keys.keys : [];
+    if (key === undefined) return { ok: false, problem: { code: 'unavailable' } };
+    return whenKnown(primitives.mac(key, 'sha256', [provenOctets(answer)]), (mac) => ({
+      ok: true,
+      challenge: challengeContent(answer, mac),
+    }));
+  };
+}
+
+function openingOf({ method, target, rawFields }: Incoming): Opening {
+  const parsed = parseRequestTarget(method, target);
+  return {
+    method,
+    query: parsed !== undefined && 'query' in parsed ? parsed.query : undefined,
+    header: (name) => headerOf(rawFields, name),
   };
 }
 
 function judge(
   { rule }: DeclaredSender,
-  { keys, ed25519 }: Verifier,
+  { keys, byKeys }: Verifier,
   message: IncomingMessage,
   { nowMs, primitives }: { readonly nowMs: number; readonly primitives: MacPrimitives<KeyObject> },
 ): MaybePromise<RuleVerdict> {
   const prepared = keys(nowMs);
   if (prepared === undefined) return noMatch;
-  return verifyByRule(rule.signature, message, prepared, { primitives, nowMs, ed25519 });
+  return verifyByRule(rule.signature, message, prepared, { primitives, nowMs, byKeys });
 }
 
 const noMatch: RuleVerdict = { ok: false, reason: 'no-match' };
-
-function conclude(
-  sender: DeclaredSender,
-  message: IncomingMessage,
-  verdict: RuleVerdict,
-  observe: Observe,
-): MaybePromise<Verdict> {
-  if (!verdict.ok) return refuse(sender, verdict.reason, observe);
-  return whenKnown(readFacts(sender, message), (facts) => {
-    if (facts.challenge === undefined) return { ok: true, verified: { message, facts } };
-    observe({ kind: 'webhook-received', sender: sender.name, outcome: 'challenge', reason: undefined });
-    return { ok: true, challenge: facts.challenge };
-  });
-}
 
 /** In several turns of the event loop if the body is long: 25 MB of `{}` take half a second. */
 function readFacts({ rule }: DeclaredSender, message: IncomingMessage): MaybePromise<MessageFacts> {
@@ -180,10 +234,14 @@ async function readOn(steps: ReturnType<typeof factsInSteps>): Promise<MessageFa
   }
 }
 
-function refuse({ name }: DeclaredSender, reason: RefusalReason, observe: Observe): Verdict {
+function refuse({ name, rule }: DeclaredSender, reason: RefusalReason, observe: Observe): Verdict {
   observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason });
   const code = reason === 'stale' || reason === 'ahead' ? 'signature_stale' : 'signature_invalid';
-  return { ok: false, problem: { code, context: { reason } } };
+  const status = rule.answers?.refused;
+  return {
+    ok: false,
+    problem: { code, context: { reason }, ...(status === undefined ? {} : { own: { code, status } }) },
+  };
 }
 
 /** Unavailable keys are not the message's fault: 503 makes the sender retry (§6.4). */
@@ -192,6 +250,28 @@ function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Obser
   observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason: 'keys-unavailable' });
   observe({ kind: 'receiving-failed', what: `the keys of the sender ${name}`, error });
   return { ok: false, problem: { code: 'unavailable' } };
+}
+
+/**
+ * A message that failed for good is due again when its sender repeats it: people redeliver what was not processed.
+ * @returns whether it is
+ */
+async function queueAgain(
+  { store, clock }: Pick<Services, 'store' | 'clock'>,
+  sender: DeclaredSender,
+  dedupeKey: string,
+): Promise<boolean> {
+  const content = await store.read(receivedContentsTable, contentId(sender.name, dedupeKey));
+  if (content === undefined) return false;
+  const table = receivedCollection.name;
+  const { id } = JSON.parse(content.doc) as ReceivedContent;
+  return store.lines.change({ table, id }, async () => {
+    const row = await store.read(table, id);
+    if (row === undefined || (JSON.parse(row.doc) as Received).status !== 'failed') return false;
+    const { change } = putBackChange(table, row, sender, timeAfter(clock, row.updatedAt));
+    const commit = await tryCommit(store, { changes: [change], events: [] });
+    return commit instanceof Overtaken ? commit : true;
+  });
 }
 
 /* The rows of an accepted message (§4.14.4), as one unit. */
@@ -298,6 +378,7 @@ class IncomingMessage implements Message {
   readonly header: Message['header'];
   readonly #request: Incoming;
   readonly #publicUrl: string | undefined;
+  #members: ((pointer: string) => string | undefined) | undefined;
 
   /** @param publicUrl origin that senders call; undefined: the Host of the request */
   constructor(request: Incoming, body: Uint8Array, publicUrl: string | undefined) {
@@ -307,7 +388,13 @@ class IncomingMessage implements Message {
     this.#publicUrl = publicUrl;
   }
 
-  /** The complete URL as called. One vendor of eleven signs it. */
+  /** For the vendors whose signature is in the body, which is then parsed once. */
+  member(pointer: string): string | undefined {
+    this.#members ??= memberReader(this);
+    return this.#members(pointer);
+  }
+
+  /** The complete URL as called. Few vendors sign it. */
   get url(): string {
     return calledUrl(this.#request, this.#publicUrl);
   }
@@ -364,7 +451,7 @@ function createSenderKeys(
   primitives: MacPrimitives<KeyObject>,
 ): SenderKeys {
   const { signature } = sender.rule;
-  const takesOthers = signature.kind === 'hmac' && signature.asymmetricPrefix !== undefined;
+  const takesOthers = keyAlgorithmOf(signature) !== undefined;
   const name = { sender: sender.name, use: 'receive' } as const;
   let madeOf: readonly SenderSecret[] | undefined;
   let goodUntil = Number.NEGATIVE_INFINITY;
@@ -382,75 +469,24 @@ function createSenderKeys(
 }
 
 /*
- * Ed25519 verification for a sender (§5.6, `v1a`): by keys of the configuration, and by keys that the sender publishes.
+ * Verification by public keys of a sender (§5.6): those of the configuration, and Ed25519 keys that the sender publishes.
  */
 
 /** @returns undefined if the sender's rule has no such keys @param fetchKeys fetches through the egress guard */
-function createSenderEd25519(
-  { rule, publicKeys, keysUrl }: DeclaredSender,
+function verifyingSender(
+  { rule: { signature }, publicKeys, keysUrl }: DeclaredSender,
   fetchKeys: FetchKeys | undefined,
   nowMs: () => number,
-): VerifyEd25519 | undefined {
-  if (rule.signature.kind !== 'hmac' || rule.signature.asymmetricPrefix === undefined) return undefined;
+): VerifyByKeys | undefined {
+  const algorithm = keyAlgorithmOf(signature);
+  if (algorithm === undefined) return undefined;
   const discovery =
     keysUrl === undefined || fetchKeys === undefined
       ? undefined
       : createKeyDiscovery({ url: keysUrl.href, fetch: fetchKeys, nowMs });
-  return ed25519By(
-    publicKeys.map((key) => publicKeyOf(key)),
+  return verifyingBy(
+    publicKeys.map((key) => publicKeyOf(key, algorithm)),
     discovery,
+    algorithm,
   );
-}
-
-/*
- * HMAC and digests by node:crypto, synchronously: for a message of 1 KiB this takes a fifth of the time of Web Crypto.
- * Long messages are hashed in slices, one per turn of the event loop for all messages together: 25 MiB take 20 to 100
- * ms, and unauthenticated clients can send them.
- */
-
-/** Synchronous, for any length. */
-export const nodeMac: MacPrimitives<KeyObject> = {
-  importKey: (octets) => createSecretKey(octets),
-  mac(key, algorithm, parts) {
-    const hmac = createHmac(algorithm, key);
-    for (const part of parts) hmac.update(part);
-    return hmac.digest();
-  },
-  sha256: (content) => hash('sha256', content, 'buffer'),
-};
-
-/** Octets of one slice: one or two milliseconds. */
-const sliceBytes = 1024 * 1024;
-
-/** The same, in slices for long content. */
-function createSlicedMac(): MacPrimitives<KeyObject> {
-  let line: Promise<unknown> = Promise.resolve();
-
-  /** One turn of the event loop for each slice of any message. */
-  function nextTurn(): Promise<unknown> {
-    line = line.then(() => setImmediate());
-    return line;
-  }
-
-  async function digestInSlices(made: Hash | Hmac, parts: readonly Uint8Array[]): Promise<Uint8Array> {
-    for (const part of parts) {
-      for (let at = 0; at < part.length; at += sliceBytes) {
-        await nextTurn();
-        made.update(part.subarray(at, at + sliceBytes));
-      }
-    }
-    return made.digest();
-  }
-
-  return {
-    importKey: nodeMac.importKey,
-    mac(key, algorithm, parts) {
-      if (parts.every(({ length }) => length <= sliceBytes)) return nodeMac.mac(key, algorithm, parts);
-      return digestInSlices(createHmac(algorithm, key), parts);
-    },
-    sha256(content) {
-      if (content.length <= sliceBytes) return nodeMac.sha256(content);
-      return digestInSlices(createHash('sha256'), [content]);
-    },
-  };
 }

@@ -105,6 +105,7 @@ function taskOf({ sender: source, received, content, attempt, memory }: Claimed)
     contentEncoding,
     headers,
     body,
+    jsonInForm: source.rule?.jsonInForm,
   };
   return { id, source: sender, given: { kind: 'message', message }, memory };
 }

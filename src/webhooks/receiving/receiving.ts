@@ -9,6 +9,7 @@ import type { DeclaredSender, Source } from '../../config/senders.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
 import { createGuardedFetch, type GuardedFetch } from '../../egress/late-http.ts';
+import type { Problem } from '../../http/problem.ts';
 import {
   type Content,
   type Item,
@@ -32,7 +33,10 @@ import type { ServedCollection } from '../../resources/collection/serve-collecti
 import type { Serving } from '../../resources/collection/served-collection.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RetentionRule } from '../../store/retention.ts';
+import { whenKnown } from '../../store/store.ts';
 import type { DueWork } from '../../work/work-engine.ts';
+import { type ChallengeContent, isOpen } from '../receive/challenge.ts';
+import type { Challenge } from '../sender-rule.ts';
 import { type Accept, createAccept, type Verdict } from './accept-message.ts';
 import { createForward, type HandOn, handlersOn } from './hand-on.ts';
 import { HandingOn } from './handing-on-engine.ts';
@@ -177,7 +181,10 @@ export function receiveResources(
       name: `Webhook${pascal(sender.name)}`,
       tag,
     },
-    operations: new Map([['POST', postOperation(services, accept, sender) as Operation]]),
+    operations: new Map([
+      ['POST', postOperation(services, accept, sender) as Operation],
+      ...(asksByGet(sender) ? [['GET', challengeOperation(accept, sender) as Operation] as const] : []),
+    ]),
     constantFields: [],
     offers: ['application/json'],
     ignoresCredentials: true,
@@ -204,31 +211,42 @@ function documentationOf(sender: DeclaredSender, bytesMax: number): OperationDoc
     description: `${description === '' ? '' : `${description} `}Only for the sender ${name}, which signs its messages. Answered 204 when the message is stored, also for a repeated message and for types that no handler processes; processing follows.${asks} At most ${bytesMax} octets, of any media type.`,
     parameters: signatureFields(sender),
     takes: { '*/*': {} },
-    // Only senders with a challenge get content.
-    ...(challenge === undefined
+    // Only senders with a challenge get content, and those that want 200.
+    ...(challenge === undefined && rule.answers?.accepted === undefined
       ? {}
-      : { silence: 'sometimes', gives: { changed: challengeContent(challenge.answer) } }),
+      : { silence: 'sometimes', gives: { changed: givenContent(challenge) } }),
     codes: ['signature_invalid', 'signature_stale', 'unavailable'],
   };
 }
 
-function challengeContent(answer: string): Content {
+function givenContent(challenge: Challenge | undefined): Content {
+  const { answer, proof } = challenge ?? {};
+  const names = [answer, proof?.name].filter((name) => name !== undefined);
+  if (names.length === 0) return { 'text/plain': {} };
+  const value = '3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P';
   return json(
-    { type: 'object', properties: { [answer]: {} }, required: [answer] },
-    { [answer]: '3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P' },
+    { type: 'object', properties: Object.fromEntries(names.map((name) => [name, {}])), required: names },
+    Object.fromEntries(names.map((name) => [name, value])),
   );
 }
 
 function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
-  if (signature.kind === 'token') return [field(signature.header, 'The secret.')];
-  const { header, hash, encoding, prefix, signed, timestamp, id } = signature;
+  if (signature.kind === 'token') return inFields([[signature.header, 'The secret.']]);
+  const { kind, header, encoding, prefix, signed, timestamp, id } = signature;
   const before = prefix === '' ? '' : ` behind \`${prefix}\``;
-  const fields = [field(header, `HMAC ${hash} of \`${signed}\` as ${encoding}${before}.`)];
+  const made = kind === 'hmac' ? `HMAC ${signature.hash}` : `Signature by ${signature.algorithm}`;
+  const places: [string, string][] = [[header, `${made} of \`${signed}\` as ${encoding}${before}.`]];
   if (timestamp !== undefined && 'header' in timestamp) {
-    fields.push(field(timestamp.header, 'Time of the signature: Unix time in seconds.'));
+    const form = timestamp.as === 'rfc3339' ? 'RFC 3339' : `Unix time in ${timestamp.as ?? 'seconds'}`;
+    places.push([timestamp.header, `Time of the signature: ${form}.`]);
   }
-  if (id !== undefined) fields.push(field(id, 'Id of the message, the same for every attempt.'));
-  return fields;
+  if (id !== undefined) places.push([id, 'Id of the message, the same for every attempt.']);
+  return inFields(places);
+}
+
+/** Members of the body are no parameters. */
+function inFields(places: readonly (readonly [string, string])[]): readonly Item[] {
+  return places.flatMap(([place, description]) => (place.startsWith('/') ? [] : [field(place, description)]));
 }
 
 function field(name: string, description: string): Item {
@@ -268,7 +286,7 @@ function postOperation(
     makes: (bytes) => messageOctets(bytes?.length ?? 0),
     reports: true,
     understand({ request }, bytes) {
-      const verdict = accept.verify(sender, request, bytes);
+      const verdict = accept.answerOpen(sender, request) ?? accept.verify(sender, request, bytes);
       return verdict instanceof Promise ? verdict.then(understood) : understood(verdict);
     },
     standing: () => open,
@@ -286,11 +304,57 @@ function understood(verdict: Verdict): Understood<Judged> {
 
 async function take(accept: Accept, sender: DeclaredSender, judged: Judged): Promise<Result> {
   if ('challenge' in judged) {
-    const { name, value } = judged.challenge;
-    return { made: { ...silent, doc: JSON.stringify({ [name]: value }) }, rev: 0 };
+    const { mediaType, text } = judged.challenge;
+    return { made: { ...silent, doc: text, media: { type: mediaType } }, rev: 0 };
   }
   await accept.keep(sender, judged.verified);
-  return taken;
+  return sender.rule.answers?.accepted === 200 ? takenWithText : taken;
+}
+
+/** Challenges without a signature (GET, and HEAD as it), before the sender posts anything. */
+function challengeOperation(
+  accept: Accept,
+  sender: DeclaredSender,
+): Operation<Standing, never, Proposal & { readonly challenge?: ChallengeContent }> {
+  const { challenge } = sender.rule;
+  return {
+    documentation: {
+      id: `challenge${pascal(sender.name)}`,
+      summary: `Ask as ${sender.name} whether this is a receiver`,
+      description: `The question of ${sender.name} before it posts webhooks here, answered with what it asks for.`,
+      gives: { representation: givenContent(challenge) },
+      codes: ['query_parameter_invalid'],
+    },
+    permission: () => 'granted',
+    standing: () => open,
+    propose({ request }) {
+      // HEAD is answered as GET, whichever of the two the sender sends.
+      const method = isOpen(challenge) ? challenge.method : request.method;
+      const found = accept.answerOpen(sender, { ...request, method, target: request.target });
+      if (found === undefined) return { problem: challengeMissing };
+      return whenKnown(found, (verdict) => {
+        if (!verdict.ok) return { problem: verdict.problem };
+        return 'challenge' in verdict
+          ? { problem: null, challenge: verdict.challenge }
+          : { problem: challengeMissing };
+      });
+    },
+    represent: (_ask, _standing, proposal) => ({
+      content: proposal?.challenge?.text ?? '',
+      mediaType: proposal?.challenge?.mediaType ?? 'text/plain',
+      validators: { tag: null, modifiedAt: null },
+      cacheControl: 'no-store',
+    }),
+  };
+}
+
+const challengeMissing: Problem = {
+  code: 'query_parameter_invalid',
+  message: 'the request lacks the challenge that this sender sends, or it is longer than 4096 characters',
+};
+
+function asksByGet({ rule: { challenge } }: DeclaredSender): boolean {
+  return isOpen(challenge) && challenge.method !== 'POST';
 }
 
 /** Without a Location: senders may not read the inbox. */
@@ -303,3 +367,5 @@ const silent: Made = {
   validated: false,
 };
 const taken: Result = { made: silent, rev: 0 };
+/** 200, for senders that take 204 for a failure. */
+const takenWithText: Result = { made: { ...silent, doc: '', media: { type: 'text/plain' } }, rev: 0 };

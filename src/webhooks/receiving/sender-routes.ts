@@ -54,16 +54,18 @@ export type ShownSecrets = {
   readonly oldSecretsUntil: string | null;
 };
 
-type ShownSignature =
-  | {
-      readonly kind: 'hmac';
-      readonly header: string;
-      readonly hash: string;
-      readonly encoding: string;
-      /** 0: any time, or the rule signs no time. */
-      readonly toleranceSeconds: number;
-    }
-  | { readonly kind: 'token'; readonly header: string };
+type ShownSignature = {
+  readonly kind: SignatureRule['kind'];
+  readonly header: string;
+  /** Of `hmac`. */
+  readonly hash?: string;
+  /** Of `key-pair`. */
+  readonly algorithm?: string;
+  /** Absent of `token`. */
+  readonly encoding?: string;
+  /** 0: any time, or the rule signs no time. Absent of `token`. */
+  readonly toleranceSeconds?: number;
+};
 
 type ShownHandOn =
   | { readonly kind: 'handler' | 'inbox' }
@@ -105,10 +107,11 @@ function secretsOf(secrets: Secrets, name: SecretName, secretVariable: string, n
 function signatureOf(signature: SignatureRule): ShownSignature {
   const { kind, header } = signature;
   if (kind === 'token') return { kind, header };
-  const { hash, encoding, timestamp, toleranceSeconds } = signature;
+  const { encoding, timestamp } = signature;
   return {
-    ...{ kind, header, hash, encoding },
-    toleranceSeconds: timestamp === undefined ? 0 : toleranceSeconds,
+    ...{ kind, header, encoding },
+    ...(signature.kind === 'hmac' ? { hash: signature.hash } : { algorithm: signature.algorithm }),
+    toleranceSeconds: timestamp === undefined ? 0 : signature.toleranceSeconds,
   };
 }
 
@@ -142,28 +145,20 @@ const secrets: Item = {
 const secretNames = Object.keys(secrets);
 
 const signature: Item = {
-  oneOf: [
-    {
-      type: 'object',
-      properties: {
-        kind: { const: 'hmac' },
-        header: { type: 'string' },
-        hash: { enum: ['sha1', 'sha256', 'sha512'] },
-        encoding: { enum: ['hex', 'base64'] },
-        toleranceSeconds: {
-          type: 'integer',
-          minimum: 0,
-          description: '0: Comity does not check the signed time, or there is none.',
-        },
-      },
-      required: ['kind', 'header', 'hash', 'encoding', 'toleranceSeconds'],
+  type: 'object',
+  properties: {
+    kind: { enum: ['hmac', 'key-pair', 'token'] },
+    header: { type: 'string' },
+    hash: { enum: ['sha1', 'sha256', 'sha512'] },
+    algorithm: { enum: ['ed25519', 'ecdsa', 'rsa'] },
+    encoding: { enum: ['hex', 'base64', 'base64url'] },
+    toleranceSeconds: {
+      type: 'integer',
+      minimum: 0,
+      description: '0: Comity does not check the signed time, or there is none.',
     },
-    {
-      type: 'object',
-      properties: { kind: { const: 'token' }, header: { type: 'string' } },
-      required: ['kind', 'header'],
-    },
-  ],
+  },
+  required: ['kind', 'header'],
 };
 
 const handOn: Item = {
@@ -385,6 +380,11 @@ function faultOf(
   if (use === 'forward' && sender.handOn.kind !== 'forward') {
     return { pointer: '/use', message: `must be receive: messages of ${sender.name} are not forwarded` };
   }
+  if (use === 'receive' && sender.rule.signature.kind === 'key-pair')
+    return {
+      pointer: '/use',
+      message: `${sender.name} signs by a key pair: set its publicKeys in the configuration`,
+    };
   const message = secret === undefined ? undefined : refuseSenderSecret(sender, use, secret);
   return message === undefined ? undefined : { pointer: '/secret', message };
 }

@@ -1,4 +1,4 @@
-/** Ed25519 (RFC 8032) by Web Crypto, and the text forms of its keys: `whpk_...`, `whsk_...`, or a JWK (RFC 8037 §2). */
+/** Signs by Ed25519 (RFC 8032) with Web Crypto; the text forms of private keys: `whsk_...`, or a JWK (RFC 8037 §2). */
 import { decodeBase64, decodeBase64Url } from './octets.ts';
 
 /** A public key as a JWK; other members are ignored. */
@@ -10,14 +10,13 @@ type Key = { readonly type: string };
 declare const crypto: {
   readonly subtle: {
     importKey(
-      format: 'raw' | 'pkcs8',
+      format: 'pkcs8',
       key: Uint8Array,
       algorithm: 'Ed25519',
       extractable: false,
-      usages: readonly ['verify'] | readonly ['sign'],
+      usages: readonly ['sign'],
     ): Promise<Key>;
     sign(algorithm: 'Ed25519', key: Key, content: Uint8Array): Promise<ArrayBuffer>;
-    verify(algorithm: 'Ed25519', key: Key, signature: Uint8Array, content: Uint8Array): Promise<boolean>;
   };
 };
 
@@ -26,17 +25,6 @@ export const ed25519KeyBytes = 32;
 
 /** PrivateKeyInfo (RFC 8410 §7) up to the seed, because Web Crypto imports no raw private key. */
 const pkcs8Head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-
-/** Returns the 32 octets of a public key: `whpk_` (optional) and base64, or a JWK. @throws TypeError */
-export function publicKeyOf(key: string | Ed25519PublicJwk): Uint8Array {
-  const octets = typeof key === 'string' ? decodeBase64(withoutPrefix(key, 'whpk_')) : memberOf(key, key.x);
-  if (octets?.length !== ed25519KeyBytes) {
-    throw new TypeError(
-      'a public key must be "whpk_" and base64 of 32 octets, or a JWK of the curve Ed25519',
-    );
-  }
-  return octets;
-}
 
 /**
  * Returns the seed, 32 octets, of a private key: `whsk_` (optional) and base64 of the seed, with or without the public
@@ -59,28 +47,11 @@ export async function signEd25519(seed: Uint8Array, content: Uint8Array): Promis
   return new Uint8Array(await crypto.subtle.sign('Ed25519', key, content));
 }
 
-/** Returns true if any key made any signature. An invalid key matches nothing. */
-export async function anyEd25519(
-  keys: readonly Uint8Array[],
-  signatures: readonly Uint8Array[],
-  content: Uint8Array,
-): Promise<boolean> {
-  const { subtle } = crypto;
-  for (const octets of keys) {
-    const key = await subtle.importKey('raw', octets, 'Ed25519', false, ['verify']).catch(() => undefined);
-    if (key === undefined) continue;
-    for (const signature of signatures) {
-      if (await subtle.verify('Ed25519', key, signature, content)) return true;
-    }
-  }
-  return false;
-}
-
-function withoutPrefix(text: string, prefix: string): string {
+export function withoutPrefix(text: string, prefix: string): string {
   return text.startsWith(prefix) ? text.slice(prefix.length) : text;
 }
 
-function memberOf({ kty, crv }: Ed25519PublicJwk, member: string | undefined): Uint8Array | undefined {
+export function memberOf({ kty, crv }: Ed25519PublicJwk, member: string | undefined): Uint8Array | undefined {
   if (kty !== 'OKP' || crv !== 'Ed25519' || typeof member !== 'string') return undefined;
   return decodeBase64Url(member);
 }

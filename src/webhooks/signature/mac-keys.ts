@@ -3,8 +3,8 @@
  * is synchronous, that of Web Crypto (`webPrimitives`) returns promises.
  */
 
-import { decodeBase64, joinOctets, octetsOf } from './octets.ts';
-import type { Hash, SignatureRule } from './signature-rule.ts';
+import { decodeBase64, decodeHexOfAny, joinOctets, octetsOf } from './octets.ts';
+import type { Hash, HmacRule, SignatureRule } from './signature-rule.ts';
 import { readTemplate, type SignedTemplate } from './signed-content.ts';
 
 export type MaybePromise<Value> = Value | Promise<Value>;
@@ -18,7 +18,8 @@ export type MacPrimitives<Key> = {
 };
 
 export type PreparedKeys<Key> =
-  | { readonly kind: 'hmac'; readonly template: SignedTemplate; readonly keys: readonly Key[] }
+  /** Without keys: only signatures of a key pair count. */
+  | { readonly kind: 'signed'; readonly template: SignedTemplate; readonly keys: readonly Key[] }
   | { readonly kind: 'token'; readonly tokens: readonly Uint8Array[] };
 
 /**
@@ -32,10 +33,10 @@ export function prepareKeys<Key>(
 ): PreparedKeys<Key> {
   if (rule.kind === 'token') return { kind: 'token', tokens: keysOf(secrets, textKey) };
   const template = readTemplate(rule);
-  if (secrets.length === 0 && rule.asymmetricPrefix !== undefined)
-    return { kind: 'hmac', template, keys: [] };
-  const octets = keysOf(secrets, rule.key === 'base64' ? standardKey : textKey);
-  return { kind: 'hmac', template, keys: octets.map((each) => primitives.importKey(each, rule.hash)) };
+  if (rule.kind === 'key-pair' || (secrets.length === 0 && rule.asymmetricPrefix !== undefined))
+    return { kind: 'signed', template, keys: [] };
+  const octets = keysOf(secrets, keyBy[rule.key]);
+  return { kind: 'signed', template, keys: octets.map((each) => primitives.importKey(each, rule.hash)) };
 }
 
 /*
@@ -59,12 +60,24 @@ export function textKey(secret: string): Uint8Array {
  */
 export function standardKey(secret: string): Uint8Array {
   if (typeof secret !== 'string') throw new TypeError('a secret must be a string');
-  const key = decodeBase64(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret);
+  const plain = secret.startsWith(`${versionMark}${prefix}`) ? secret.slice(versionMark.length) : secret;
+  const key = decodeBase64(plain.startsWith(prefix) ? plain.slice(prefix.length) : plain);
   if (key === undefined || key.length === 0) {
     throw new TypeError('a secret of Standard Webhooks must be "whsec_" and base64 with its padding');
   }
   return key;
 }
+
+/** @throws TypeError for anything but hexadecimal digits in pairs */
+export function hexKey(secret: string): Uint8Array {
+  const key = typeof secret === 'string' ? decodeHexOfAny(secret) : undefined;
+  if (key === undefined || key.length === 0)
+    throw new TypeError('a secret must be hexadecimal digits in pairs');
+  return key;
+}
+
+/** Supabase writes the version before the secret: `v1,whsec_...`. */
+const versionMark = 'v1,';
 
 /**
  * Returns the keys of all secrets, in order.
@@ -76,6 +89,12 @@ export function keysOf(secrets: readonly string[], keyOf: (secret: string) => Ui
   }
   return secrets.map(keyOf);
 }
+
+const keyBy: Readonly<Record<HmacRule['key'], (secret: string) => Uint8Array>> = {
+  text: textKey,
+  base64: standardKey,
+  hex: hexKey,
+};
 
 /** A key of Web Crypto; this folder uses the types of no runtime. */
 export type WebKey = { readonly type: string };

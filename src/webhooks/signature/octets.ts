@@ -71,6 +71,11 @@ export function decodeHex(text: string, length: number): Uint8Array | undefined 
   return octets;
 }
 
+/** Returns the octets of a hexadecimal text of any length; undefined for anything else. */
+export function decodeHexOfAny(text: string): Uint8Array | undefined {
+  return text.length % 2 === 0 ? decodeHex(text, text.length / 2) : undefined;
+}
+
 function digitOf(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const lower = code | 0x20;

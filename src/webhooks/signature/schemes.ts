@@ -1,16 +1,11 @@
 /** The three schemes of §5.6 that Comity signs by: standard, timestamped and plain. */
-import {
-  type Ed25519PrivateJwk,
-  type Ed25519PublicJwk,
-  publicKeyOf,
-  seedOf,
-  signEd25519,
-} from './ed25519.ts';
+import { type Ed25519PrivateJwk, type Ed25519PublicJwk, seedOf, signEd25519 } from './ed25519.ts';
+import { publicKeyOf } from './key-pair.ts';
 import { hmacWithEach, keysOf, prepareKeys, standardKey, textKey, webPrimitives } from './mac-keys.ts';
 import { type Body, encodeBase64, encodeHex, octetsOf, withPrefix } from './octets.ts';
 import { type FieldValue, type HmacRule, type Refused, refused } from './signature-rule.ts';
 import { isSignedId, type TimeWindow, timestampOf, toleranceSecondsDefault } from './signed-content.ts';
-import { ed25519By, type KeyDiscovery } from './trusted-keys.ts';
+import { type KeyDiscovery, verifyingBy } from './trusted-keys.ts';
 import { verifyByRule } from './verify-by-rule.ts';
 
 export const standardRule: HmacRule = {
@@ -110,15 +105,18 @@ export type StandardVerdict =
  */
 export async function verifyStandard(options: VerifyStandard): Promise<StandardVerdict> {
   const { id, timestamp, signature, publicKeys = [], discovery, toleranceSeconds, nowMs } = options;
-  const ed25519 = ed25519By(publicKeys.map(publicKeyOf), discovery);
-  const keys = prepareKeys(standardRule, secretsOf(options, ed25519 !== undefined), webPrimitives);
+  const byKeys = verifyingBy(
+    publicKeys.map((key) => publicKeyOf(key)),
+    discovery,
+  );
+  const keys = prepareKeys(standardRule, secretsOf(options, byKeys !== undefined), webPrimitives);
   const fields: Readonly<Record<string, FieldValue>> = {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
     'webhook-signature': signature,
   };
   const message = { body: octetsOf(options.body), header: (name: string) => fields[name] ?? undefined };
-  const asked = { primitives: webPrimitives, ed25519, toleranceSeconds, nowMs };
+  const asked = { primitives: webPrimitives, byKeys, toleranceSeconds, nowMs };
   const verdict = await verifyByRule(standardRule, message, keys, asked);
   if (!verdict.ok) return verdict;
   if (verdict.id === null || verdict.timestamp === null) return refused('malformed');

@@ -4,11 +4,28 @@
  * which value was meant is unknown.
  */
 import { ed25519SignatureBytes } from './ed25519.ts';
-import { decodeBase64, decodeHex, octetsOf } from './octets.ts';
-import { type Hash, type HmacRule, refuseField, signaturesMax } from './signature-rule.ts';
+import { signatureBytesOf } from './key-pair.ts';
+import { decodeBase64, decodeBase64Url, decodeHexOfAny, octetsOf } from './octets.ts';
+import {
+  type Encoding,
+  type Hash,
+  type HmacRule,
+  type KeyPairRule,
+  refuseField,
+  type SignedParts,
+  signaturesMax,
+  type TimestampForm,
+} from './signature-rule.ts';
+
+type SigningRule = HmacRule | KeyPairRule;
 
 /** Returns the value of a field by lower-case name. Undefined: absent; an array: repeated. */
 type HeaderReader = (name: string) => string | readonly string[] | undefined;
+
+/** Reads a field by its name, and a member of the body by its JSON Pointer. */
+export function placeReader(message: Pick<SignedMessage, 'header' | 'member'>): HeaderReader {
+  return (place) => (place.startsWith('/') ? message.member?.(place) : message.header(place));
+}
 
 export type SignedFields = {
   readonly signatures: readonly Uint8Array[];
@@ -27,7 +44,7 @@ const asymmetricMax = 4;
 
 /** @param idEnd the character that an id must not contain; may be empty */
 export function readSignedFields(
-  rule: HmacRule,
+  rule: SigningRule,
   header: HeaderReader,
   idEnd: string,
 ): SignedFields | 'missing' | 'malformed' {
@@ -44,7 +61,7 @@ export function readSignedFields(
   const list = readList(rule, String(signatureText));
   if (list === undefined) return 'malformed';
   const timestampText = list.timestampText ?? (typeof timeText === 'string' ? timeText : '');
-  const timestamp = place === undefined ? null : readTimestamp(timestampText);
+  const timestamp = place === undefined ? null : secondsOf(timestampText, place.as ?? 'seconds');
   if (timestamp === undefined) return 'malformed';
   return { ...list, timestamp, timestampText, id: id === undefined ? null : String(id) };
 }
@@ -67,10 +84,11 @@ type SignatureList = Pick<SignedFields, 'signatures' | 'asymmetric'> & {
 };
 
 /** Undefined for a malformed field. An entry of another version is ignored, but must have a version. */
-function readList(rule: HmacRule, field: string): SignatureList | undefined {
+function readList(rule: SigningRule, field: string): SignatureList | undefined {
   const timePrefix =
     rule.timestamp !== undefined && 'prefix' in rule.timestamp ? rule.timestamp.prefix : undefined;
-  const { asymmetricPrefix, prefix, hash, encoding } = rule;
+  const { prefix, encoding } = rule;
+  const asymmetricPrefix = rule.kind === 'hmac' ? rule.asymmetricPrefix : undefined;
   const mark = prefix.charAt(prefix.length - 1);
   const signatures: Uint8Array[] = [];
   const asymmetric: Uint8Array[] = [];
@@ -82,11 +100,11 @@ function readList(rule: HmacRule, field: string): SignatureList | undefined {
       if (timestampText !== undefined) return undefined;
       timestampText = entry.slice(timePrefix.length);
     } else if (asymmetricPrefix !== undefined && entry.startsWith(asymmetricPrefix)) {
-      const octets = decode(entry.slice(asymmetricPrefix.length), encoding, ed25519SignatureBytes);
+      const octets = decode(entry.slice(asymmetricPrefix.length), encoding, ed25519SignatureLength);
       if (octets !== undefined) asymmetric.push(octets);
     } else if (entry.startsWith(prefix)) {
-      const octets = decode(entry.slice(prefix.length), encoding, hashBytes[hash]);
-      if (octets !== undefined) signatures.push(octets);
+      const octets = decode(entry.slice(prefix.length), encoding, lengthsOf(rule));
+      if (octets !== undefined) (rule.kind === 'hmac' ? signatures : asymmetric).push(octets);
     } else if (!entry.includes(mark)) {
       return undefined;
     }
@@ -94,18 +112,36 @@ function readList(rule: HmacRule, field: string): SignatureList | undefined {
   return asymmetric.length > asymmetricMax ? undefined : { signatures, asymmetric, timestampText };
 }
 
-function entriesOf({ separator }: HmacRule, field: string): readonly string[] {
-  if (separator === null) return [field];
-  if (separator === ' ') return field.split(' ').filter((entry) => entry !== '');
-  return field.split(',').map((entry) => entry.trim());
+type Lengths = { readonly least: number; readonly most: number };
+
+const ed25519SignatureLength: Lengths = { least: ed25519SignatureBytes, most: ed25519SignatureBytes };
+
+function lengthsOf(rule: SigningRule): Lengths {
+  if (rule.kind === 'key-pair') return signatureBytesOf(rule.algorithm);
+  const length = hashBytes[rule.hash];
+  return { least: length, most: length };
 }
 
-function decode(text: string, encoding: HmacRule['encoding'], length: number): Uint8Array | undefined {
-  if (encoding === 'hex') return decodeHex(text, length);
-  if (text.length !== Math.ceil(length / 3) * 4) return undefined;
-  const octets = decodeBase64(text);
-  return octets?.length === length ? octets : undefined;
+function entriesOf({ separator }: SignedParts, field: string): readonly string[] {
+  if (separator === null) return [field];
+  if (separator === ' ') return field.split(' ').filter((entry) => entry !== '');
+  return field.split(separator).map((entry) => entry.trim());
 }
+
+function decode(text: string, encoding: Encoding, { least, most }: Lengths): Uint8Array | undefined {
+  if (text.length > 2 * most) return undefined;
+  const octets = decodeBy[encoding](text);
+  return octets !== undefined && octets.length >= least && octets.length <= most ? octets : undefined;
+}
+
+const padding = /={1,2}$/;
+
+const decodeBy: Readonly<Record<Encoding, (text: string) => Uint8Array | undefined>> = {
+  hex: decodeHexOfAny,
+  base64: decodeBase64,
+  // Sanity writes it with padding, others without.
+  base64url: (text) => decodeBase64Url(text.replace(padding, '')),
+};
 
 /*
  * The signed time of a message, and its greatest difference from now (§5.6, §8), which prevents replay attacks with old
@@ -121,12 +157,28 @@ export type TimeWindow = {
 
 export const toleranceSecondsDefault = 300;
 
-/** Twelve digits reach beyond the year 30,000. */
+/** Twelve digits of seconds reach beyond the year 30,000. */
 const digitsMax = 12;
+const millisecondDigitsMax = digitsMax + 3;
 
-/** Parses Unix seconds in decimal digits; undefined for anything else. */
-function readTimestamp(text: string): number | undefined {
-  if (text.length === 0 || text.length > digitsMax) return undefined;
+/** RFC 3339 §5.6, with fractions of any length that senders use: Twitch sends nanoseconds. */
+const dateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** Returns Unix seconds; undefined for a text that does not have the form. */
+function secondsOf(text: string, form: TimestampForm): number | undefined {
+  if (form === 'seconds') return readTimestamp(text);
+  const ms =
+    form === 'milliseconds'
+      ? readTimestamp(text, millisecondDigitsMax)
+      : dateTime.test(text)
+        ? Date.parse(text)
+        : undefined;
+  return ms === undefined || Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
+}
+
+/** Parses decimal digits; undefined for anything else. */
+function readTimestamp(text: string, most: number = digitsMax): number | undefined {
+  if (text.length === 0 || text.length > most) return undefined;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code < 0x30 || code > 0x39) return undefined;
@@ -148,6 +200,8 @@ export type SignedMessage = {
   readonly header: HeaderReader;
   /** The complete URL as the sender called it; needed if `{url}` is signed. */
   readonly url?: string | undefined;
+  /** Returns the text at a JSON Pointer into the body; needed if the rule names such places. */
+  member?(pointer: string): string | undefined;
 };
 
 /** Octets, to be concatenated. */
@@ -160,7 +214,7 @@ export type SignedContent = readonly Uint8Array[];
  */
 export type BodyCover = 'body' | 'form' | 'empty' | 'nothing' | { readonly sha256: string };
 
-export function bodyCoverOf(rule: HmacRule, template: SignedTemplate, message: SignedMessage): BodyCover {
+export function bodyCoverOf(rule: SignedParts, template: SignedTemplate, message: SignedMessage): BodyCover {
   if (!template.signsForm) return 'body';
   const { bodyDigestParameter: parameter } = rule;
   const sha256 = parameter === undefined ? undefined : queryParameter(message.url ?? '', parameter);
@@ -248,9 +302,9 @@ const parts: readonly string[] = ['body', 'timestamp', 'id', 'url', 'form'] sati
 
 /**
  * @throws TypeError for an unknown part, for a part without a place, for a place of a part that is not signed, and
- * unless exactly one of body and form is signed
+ * unless exactly one of body and form is signed, or the rule says that neither is
  */
-export function readTemplate(rule: HmacRule): SignedTemplate {
+export function readTemplate(rule: SignedParts): SignedTemplate {
   const pieces = piecesOf(rule.signed);
   const has = (part: SignedPart) => pieces.some((piece) => 'part' in piece && piece.part === part);
   if (has('timestamp') !== (rule.timestamp !== undefined)) {
@@ -259,7 +313,9 @@ export function readTemplate(rule: HmacRule): SignedTemplate {
   if (has('id') !== (rule.id !== undefined)) {
     throw new TypeError('a rule must have both {id} in signed and the member id, or neither');
   }
-  if (has('body') === has('form')) throw new TypeError('a rule must sign either {body} or {form}');
+  if (has('body') && has('form')) throw new TypeError('a rule must sign either {body} or {form}');
+  if (has('body') === has('form') && rule.signsContent !== false)
+    throw new TypeError('a rule must sign either {body} or {form}, or say signsContent: false');
   if (rule.bodyDigestParameter !== undefined && !(has('url') && has('form'))) {
     throw new TypeError('bodyDigestParameter requires {url} and {form} in signed');
   }

@@ -1,28 +1,31 @@
 /**
- * The Ed25519 keys by which a receiver verifies a sender's signatures: given ones, and those that the sender publishes.
+ * The public keys by which a receiver verifies a sender's signatures: given ones, and those of Ed25519 that the sender publishes.
  */
-import { anyEd25519, ed25519KeyBytes } from './ed25519.ts';
+import { ed25519KeyBytes } from './ed25519.ts';
+import { anyMade } from './key-pair.ts';
 import { type BodyReader, decodeBase64Url, readBounded } from './octets.ts';
+import type { KeyPairAlgorithm } from './signature-rule.ts';
 
 /**
  * Returns true if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed
  * and unavailable
  */
-export type VerifyEd25519 = (signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>;
+export type VerifyByKeys = (signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>;
 
-/** Undefined: no Ed25519 signature is accepted. @param publicKeys 32 octets each, from `publicKeyOf` */
-export function ed25519By(
+/** Undefined: no signature of a key pair is accepted. @param publicKeys from `publicKeyOf` @param discovery of Ed25519 keys */
+export function verifyingBy(
   publicKeys: readonly Uint8Array[],
   discovery: KeyDiscovery | undefined,
-): VerifyEd25519 | undefined {
+  algorithm: KeyPairAlgorithm = 'ed25519',
+): VerifyByKeys | undefined {
   if (publicKeys.length === 0 && discovery === undefined) return undefined;
   return async (signatures, content) => {
-    if (await anyEd25519(publicKeys, signatures, content)) return true;
+    if (await anyMade(algorithm, publicKeys, signatures, content)) return true;
     if (discovery === undefined) return false;
     const known = await discovery.keys();
-    if (await anyEd25519(known, signatures, content)) return true;
+    if (await anyMade(algorithm, known, signatures, content)) return true;
     const renewed = await discovery.renew();
-    return renewed !== known && anyEd25519(renewed, signatures, content);
+    return renewed !== known && anyMade(algorithm, renewed, signatures, content);
   };
 }
 

@@ -7,6 +7,7 @@ import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
 import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';
 import {
   type HmacRule,
+  type KeyPairRule,
   type Refused,
   refused,
   refuseField,
@@ -16,6 +17,7 @@ import {
 import {
   type BodyCover,
   bodyCoverOf,
+  placeReader,
   readSignedFields,
   type SignedContent,
   type SignedFields,
@@ -35,10 +37,10 @@ export type VerifyByRule<Key> = {
   /** Milliseconds since the epoch; default: the runtime's clock. */
   readonly nowMs?: number | undefined;
   /**
-   * Returns true if a key of the sender made one of the Ed25519 signatures (trusted-keys.ts); without it they are
+   * Returns true if a public key of the sender made one of the signatures (trusted-keys.ts); without it they are
    * ignored.
    */
-  readonly ed25519?:
+  readonly byKeys?:
     | ((signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>)
     | undefined;
 };
@@ -52,7 +54,7 @@ export type Believed = {
   readonly timestamp: number | null;
   /** Null: the rule signs none. */
   readonly id: string | null;
-  /** Index of the first matching secret; null: an Ed25519 key. */
+  /** Index of the first matching secret; null: a public key. */
   readonly secret: number | null;
 };
 
@@ -70,8 +72,8 @@ export function verifyByRule<Key>(
   options: VerifyByRule<Key>,
 ): MaybePromise<RuleVerdict> {
   if (rule.kind === 'token') return verifyToken(rule, message, keys);
-  if (keys.kind !== 'hmac') throw new TypeError(otherRule);
-  const fields = readSignedFields(rule, message.header, keys.template.idEnd);
+  if (keys.kind !== 'signed') throw new TypeError(otherRule);
+  const fields = readSignedFields(rule, placeReader(message), keys.template.idEnd);
   if (typeof fields === 'string') return refused(fields);
   const cover = bodyCoverOf(rule, keys.template, message);
   const contents = signedContents(keys.template, message, fields, cover);
@@ -92,7 +94,7 @@ export function verifyByRule<Key>(
 }
 
 type Verification<Key> = {
-  readonly rule: HmacRule;
+  readonly rule: HmacRule | KeyPairRule;
   readonly message: SignedMessage;
   readonly fields: SignedFields;
   readonly cover: BodyCover;
@@ -107,7 +109,7 @@ type Verification<Key> = {
  */
 function findSecret<Key>(verification: Verification<Key>, from: number): MaybePromise<number | undefined> {
   const { rule, fields, contents, keys, options } = verification;
-  if (fields.signatures.length === 0) return undefined;
+  if (rule.kind === 'key-pair' || fields.signatures.length === 0) return undefined;
   for (let at = from; at < keys.length * contents.length; at += 1) {
     const index = Math.floor(at / contents.length);
     const key = keys[index];
@@ -124,20 +126,30 @@ function findSecret<Key>(verification: Verification<Key>, from: number): MaybePr
   return undefined;
 }
 
-/** @param secret undefined: no secret matches; an Ed25519 key may */
+/** @param secret undefined: no secret matches; a public key may */
 function conclude<Key>(
   verification: Verification<Key>,
   secret: number | undefined,
 ): MaybePromise<RuleVerdict> {
-  const { fields, contents, cover, message, options } = verification;
-  if (secret === undefined) {
-    const [content] = contents;
-    if (options.ed25519 === undefined || content === undefined || fields.asymmetric.length === 0) {
-      return refused('no-match');
-    }
-    const fits = options.ed25519(fields.asymmetric, joinOctets(content));
-    return fits.then((made) => (made ? believe(verification, null) : refused('no-match')));
-  }
+  if (secret !== undefined) return checkCover(verification, secret);
+  const { fields, options } = verification;
+  if (options.byKeys === undefined || fields.asymmetric.length === 0) return refused('no-match');
+  return madeByKeys(verification, options.byKeys).then((made) =>
+    made ? checkCover(verification, null) : refused('no-match'),
+  );
+}
+
+async function madeByKeys<Key>(
+  { fields, contents }: Verification<Key>,
+  byKeys: NonNullable<VerifyByRule<Key>['byKeys']>,
+): Promise<boolean> {
+  for (const content of contents) if (await byKeys(fields.asymmetric, joinOctets(content))) return true;
+  return false;
+}
+
+/** Compares the body with the digest in the signed URL, if that covers it. */
+function checkCover<Key>(verification: Verification<Key>, secret: number | null): MaybePromise<RuleVerdict> {
+  const { cover, message, options } = verification;
   if (typeof cover === 'string') return believe(verification, secret);
   const signed = decodeHex(cover.sha256, sha256Bytes);
   if (signed === undefined) return refused('no-match');
@@ -172,15 +184,16 @@ function refuseTime(timestamp: number, window: TimeWindow): 'stale' | 'ahead' | 
 }
 
 function verifyToken<Key>(
-  { header }: TokenRule,
+  { header, prefix = '' }: TokenRule,
   message: SignedMessage,
   keys: PreparedKeys<Key>,
 ): RuleVerdict {
   if (keys.kind !== 'token') throw new TypeError(otherRule);
-  const value = message.header(header);
+  const value = placeReader(message)(header);
   const reason = refuseField(value);
   if (reason !== undefined) return refused(reason);
-  const token = octetsOf(String(value));
+  if (!String(value).startsWith(prefix)) return refused('malformed');
+  const token = octetsOf(String(value).slice(prefix.length));
   let secret: number | undefined;
   for (const [at, each] of keys.tokens.entries()) if (sameOctets(each, token)) secret ??= at;
   return secret === undefined ? refused('no-match') : { ok: true, timestamp: null, id: null, secret };

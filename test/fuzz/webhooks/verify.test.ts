@@ -5,15 +5,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets.ts';
-import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
+import { presets } from '../../../src/webhooks/presets.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/node-mac.ts';
 import { prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
 import { codePoint } from '../../harness/code-point.ts';
-import { conducts, nowSeconds, type Sent, secret } from '../../webhooks/presets/signed-message.ts';
+import {
+  type Conduct,
+  conducts,
+  nowSeconds,
+  type SignedPreset as PresetName,
+  type Sent,
+  secret,
+} from '../../webhooks/presets/signed-message.ts';
 import { verdictOf } from '../../webhooks/presets/verdict-of.ts';
 
+const presetNames = Object.keys(conducts) as PresetName[];
 const secondsAsked = Number(process.env.COMITY_FUZZ_SECONDS ?? '');
 
 /** So many cases by default, or as many as fit into COMITY_FUZZ_SECONDS. */
@@ -154,7 +162,7 @@ const edit: fc.Arbitrary<Edit> = fc.record({
 });
 
 function edited(sent: Sent, name: PresetName, { field: which, at, kind, text }: Edit): Sent {
-  const { signature, timestamp = signature, id = signature } = conducts[name];
+  const { signature, timestamp = signature, id = signature } = conducts[name] as Conduct;
   const target = [signature, timestamp, id][which] ?? signature;
   const old = String(sent.headers[target]);
   const from = at % (old.length + (kind === 'put' ? 1 : 0));
@@ -170,7 +178,11 @@ test('what was signed is believed, and after one edit only where it still says t
     edit,
     async (name, octets, how) => {
       const { signature } = presets[name];
-      const sent = conducts[name].send({ body: octets, secrets: [secret], timestamp: nowSeconds });
+      const sent = (conducts[name] as Conduct).send({
+        body: octets,
+        secrets: [secret],
+        timestamp: nowSeconds,
+      });
       assert.ok((await verdictOf(signature, sent, [secret])).ok, name);
       const other = edited(sent, name, how);
       const verdict = await verdictOf(signature, other, [secret]);
@@ -184,6 +196,6 @@ test('what was signed is believed, and after one edit only where it still says t
 function meaning({ headers }: Sent, name: PresetName): readonly string[] {
   return Object.values(headers).map((each) => {
     const digits = String(each).replaceAll(/[0-9a-fA-F]{64}/g, (found) => found.toLowerCase());
-    return conducts[name].lists ? digits.replaceAll(' ', '') : digits;
+    return (conducts[name] as Conduct).lists ? digits.replaceAll(' ', '') : digits;
   });
 }

@@ -98,7 +98,7 @@ function message(
   const id = `rec_${count}`;
   const given = {
     ...{ id, sender, type, dedupeKey: id, receivedAt: '2026-01-01T00:00:00.000Z', attempt: 1 },
-    ...{ contentType: null, contentEncoding: coding, headers: {} },
+    ...{ contentType: null, contentEncoding: coding, jsonInForm: undefined, headers: {} },
     body: Buffer.from(body).toString('base64'),
   };
   return { id, source: sender, given: { kind: 'message', message: given } };

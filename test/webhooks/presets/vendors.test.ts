@@ -11,7 +11,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { Webhook as SvixWebhook } from 'svix';
 import { type PresetName, presets } from '../../../src/webhooks/presets.ts';
-import { conducts, secret } from './signed-message.ts';
+import { conducts, type SignedPreset, secret } from './signed-message.ts';
 import { type Judging, verdictOf } from './verdict-of.ts';
 
 const now = Math.floor(Date.now() / 1000);
@@ -26,7 +26,7 @@ function judge(
   const sent = { body: Buffer.from(body), headers, url: '' };
   return verdictOf(presets[preset].signature, sent, [key], { nowSeconds: now, ...judging });
 }
-const signed = (preset: PresetName, body: string | Uint8Array = text) => {
+const signed = (preset: SignedPreset, body: string | Uint8Array = text) => {
   const { headers } = conducts[preset].send({ body: Buffer.from(body), secrets: [secret], timestamp: now });
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 };

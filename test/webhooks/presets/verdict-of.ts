@@ -1,6 +1,6 @@
 /** The verdict on a message by a rule: of both cryptographies, which must agree. */
 import assert from 'node:assert/strict';
-import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/node-mac.ts';
 import { prepareKeys, webPrimitives } from '../../../src/webhooks/signature/mac-keys.ts';
 import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import { type RuleVerdict, verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';

@@ -1,14 +1,25 @@
 /** What every preset believes and refuses, whoever its sender is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type PresetName, presetNames, presets } from '../../../src/webhooks/presets.ts';
-import { conducts, nowSeconds, otherSecret, type Sent, secret, type ToSend } from './signed-message.ts';
+import { presets } from '../../../src/webhooks/presets.ts';
+import {
+  type Conduct,
+  conducts,
+  nowSeconds,
+  otherSecret,
+  type SignedPreset as PresetName,
+  type Sent,
+  secret,
+  type ToSend,
+} from './signed-message.ts';
 import { type Judging, verdictOf } from './verdict-of.ts';
 
+const presetNames = Object.keys(conducts) as PresetName[];
+const conductOf = (preset: PresetName): Conduct => conducts[preset];
 const body = Buffer.from('{"id":"evt_1","type":"a.b","name":"Käse","data":{"n":1}}');
 
 function send(preset: PresetName, more: Partial<ToSend> = {}): Sent {
-  return conducts[preset].send({ body, secrets: [secret], timestamp: nowSeconds, ...more });
+  return conductOf(preset).send({ body, secrets: [secret], timestamp: nowSeconds, ...more });
 }
 function judge(preset: PresetName, sent: Sent, secrets = [secret], judging: Judging = {}) {
   return verdictOf(presets[preset].signature, sent, secrets, judging);
@@ -18,7 +29,7 @@ const withHeaders = (sent: Sent, headers: Sent['headers']): Sent => ({
   headers: { ...sent.headers, ...headers },
 });
 const good = (preset: PresetName, fitted = 0) => {
-  const { timed, id } = conducts[preset];
+  const { timed, id } = conductOf(preset);
   const signedId = id === undefined ? null : 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W';
   return { ok: true, timestamp: timed ? nowSeconds : null, id: signedId, secret: fitted };
 };
@@ -59,7 +70,7 @@ test('each refuses a body of which one byte was changed, at its beginning, in it
 
 test('each refuses a signature, a time and an id of which one character was changed', async () => {
   for (const preset of presetNames) {
-    const { signature, timestamp, id } = conducts[preset];
+    const { signature, timestamp, id } = conductOf(preset);
     const sent = send(preset);
     for (const field of [signature, timestamp, id]) {
       if (field === undefined) continue;
@@ -93,7 +104,7 @@ test('each takes several secrets, and says which of them fitted', async () => {
 
 test('of several signatures it is enough that one fits; elsewhere a list is no signature', async () => {
   for (const preset of presetNames) {
-    const { signature, lists } = conducts[preset];
+    const { signature, lists } = conductOf(preset);
     if (lists && preset !== 'plain') {
       const both = send(preset, { secrets: [otherSecret, secret] });
       assert.deepEqual(await judge(preset, both), good(preset), preset);
@@ -110,7 +121,7 @@ test('of several signatures it is enough that one fits; elsewhere a list is no s
 
 test('signatures of other versions are ignored, beside one that counts and alone', async () => {
   for (const preset of presetNames) {
-    const { signature, otherVersion, lists } = conducts[preset];
+    const { signature, otherVersion, lists } = conductOf(preset);
     if (otherVersion === undefined) continue;
     const value = String(send(preset).headers[signature]);
     const separator = preset === 'standard' || preset === 'svix' ? ' ' : ',';
@@ -128,7 +139,7 @@ test('the signed time may lie 300 seconds behind or ahead and not one more, of w
   for (const preset of presetNames) {
     const at = (seconds: number, sent = send(preset), more: Judging = {}) =>
       judge(preset, sent, [secret], { nowSeconds: nowSeconds + seconds, ...more });
-    const { timed } = conducts[preset];
+    const { timed } = conductOf(preset);
     for (const near of [300, -300]) assert.deepEqual(await at(near), good(preset), preset);
     assert.deepEqual(await at(301), timed ? refused('stale') : good(preset), preset);
     assert.deepEqual(await at(-301), timed ? refused('ahead') : good(preset), preset);
@@ -139,7 +150,7 @@ test('the signed time may lie 300 seconds behind or ahead and not one more, of w
 
 test('a needed field that is not there or empty is missing; one that came twice, or has no end, is malformed', async () => {
   for (const preset of presetNames) {
-    const { signature, timestamp, id } = conducts[preset];
+    const { signature, timestamp, id } = conductOf(preset);
     for (const field of [signature, timestamp, id]) {
       if (field === undefined) continue;
       const sent = send(preset);
@@ -161,7 +172,7 @@ test('a needed field that is not there or empty is missing; one that came twice,
 
 test('no time but decimal seconds, and no id but visible ASCII without a full stop', async () => {
   for (const preset of presetNames) {
-    const { timestamp, id } = conducts[preset];
+    const { timestamp, id } = conductOf(preset);
     const wrongTimes = ['now', '-1', '1e9', `${nowSeconds}.0`, ` ${nowSeconds}`, '9'.repeat(13)];
     const wrongIds = ['a.b', 'é', 'a b', 'a\n', 'x'.repeat(513)];
     for (const [field, values] of [

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { SenderRule } from '../../../src/webhooks/presets.ts';
+import { challengeCharactersMax } from '../../../src/webhooks/receive/challenge.ts';
 import type { Message } from '../../../src/webhooks/receive/message.ts';
 import {
-  challengeCharactersMax,
   dedupeKeyCharactersMax,
   factsOf,
   keptFields,
   typeCharactersMax,
   valueAt,
 } from '../../../src/webhooks/receive/message-facts.ts';
+import type { SenderRule } from '../../../src/webhooks/sender-rule.ts';
 
 const rule: SenderRule = {
   signature: { kind: 'token', header: 'x-token' },
@@ -104,14 +104,31 @@ test('joins the texts of the first list that has them all to the type', () => {
 test('answers a challenge with the member that it asks for, and no other message', () => {
   const asked = (challenge: unknown, type = 'url_verification') =>
     facts(JSON.stringify({ type, challenge })).challenge;
-  assert.deepEqual(asked('c1'), { name: 'challenge', value: 'c1' });
+  assert.deepEqual(asked('c1'), { name: 'challenge', value: 'c1', proof: undefined });
+  assert.deepEqual(asked(7), { name: 'challenge', value: 7, proof: undefined });
   assert.equal(asked('c1', 'event_callback'), undefined);
   assert.equal(asked({}), undefined);
-  assert.equal(asked('c'.repeat(challengeCharactersMax))?.value.length, challengeCharactersMax);
+  const longest = 'c'.repeat(challengeCharactersMax);
+  assert.equal(asked(longest)?.value, longest);
   assert.equal(asked('c'.repeat(challengeCharactersMax + 1)), undefined);
   const { challenge: _, ...withoutChallenge } = rule;
   const body = '{"type":"url_verification","challenge":"c1"}';
   assert.equal(factsOf(withoutChallenge, message(body)).challenge, undefined);
+});
+
+test('reads the JSON of a form from the field that the sender names, short or long', () => {
+  const inForm = { jsonInForm: 'payload', dedupe: [{ json: '/id' }], type: [[{ json: '/type' }]] };
+  const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
+  for (const length of [3, 300_000]) {
+    const json = JSON.stringify({ id: 'evt 1+é', type: 'a.b', pad: '%'.repeat(length) });
+    const body = `x=1&${new URLSearchParams({ payload: json })}`;
+    const { type, oversizedKey } = facts(body, form, inForm);
+    assert.deepEqual({ type, oversizedKey }, { type: 'a.b', oversizedKey: 'evt 1+é' }, String(length));
+    assert.equal(facts(body, {}, inForm).type, null, 'no form');
+    assert.equal(facts(json, { 'content-type': 'application/json' }, inForm).type, 'a.b');
+    assert.equal(facts(`payload=%zz${'x'.repeat(length)}`, form, inForm).type, null);
+    assert.equal(facts(`other=${'x'.repeat(length)}`, form, inForm).type, null);
+  }
 });
 
 test('follows JSON Pointers as RFC 6901 has them, and to nothing that the body did not hold', () => {

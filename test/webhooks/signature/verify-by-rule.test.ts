@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
-import { nodeMac } from '../../../src/webhooks/receiving/accept-message.ts';
+import { nodeMac } from '../../../src/webhooks/receiving/node-mac.ts';
 import { type MacPrimitives, prepareKeys } from '../../../src/webhooks/signature/mac-keys.ts';
 import { standardRule, timestampedRule } from '../../../src/webhooks/signature/schemes.ts';
 import type { HmacRule, SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
-import { ed25519By } from '../../../src/webhooks/signature/trusted-keys.ts';
+import { verifyingBy } from '../../../src/webhooks/signature/trusted-keys.ts';
 import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
 
 const body = Buffer.from('{"a":1}');
@@ -164,7 +164,7 @@ test('a key is asked only where no secret fitted, and its verdict is as good', a
   const v1 = `v1,${createHmac('sha256', Buffer.from('secret')).update(content).digest('base64')}`;
   const jwk = pair.publicKey.export({ format: 'jwk' });
   const keys = prepareKeys(standardRule, ['whsec_c2VjcmV0'], nodeMac);
-  const ed25519 = ed25519By([Buffer.from(jwk.x ?? '', 'base64url')], undefined);
+  const byKeys = verifyingBy([Buffer.from(jwk.x ?? '', 'base64url')], undefined);
   const ask = (signature: string, more: object) => {
     const fields: Fields = {
       'webhook-id': 'm1',
@@ -175,13 +175,13 @@ test('a key is asked only where no secret fitted, and its verdict is as good', a
     return verifyByRule(standardRule, message, keys, { primitives: nodeMac, nowMs: 19e11, ...more });
   };
   const believed = { ok: true, timestamp: 1_900_000_000, id: 'm1' };
-  assert.deepEqual(ask(`${v1a} ${v1}`, { ed25519 }), { ...believed, secret: 0 }, 'at once');
+  assert.deepEqual(ask(`${v1a} ${v1}`, { byKeys }), { ...believed, secret: 0 }, 'at once');
   assert.deepEqual(ask(v1a, {}), noMatch);
-  const later = ask(v1a, { ed25519 });
+  const later = ask(v1a, { byKeys });
   assert.ok(later instanceof Promise);
   assert.deepEqual(await later, { ...believed, secret: null });
-  assert.deepEqual(await ask(v1a, { ed25519, nowMs: 1.9e12 + 301_000 }), { ok: false, reason: 'stale' });
-  assert.deepEqual(await ask(v1a.replace('v1a,', 'v1a,A').slice(0, -1), { ed25519 }), noMatch);
-  assert.deepEqual(ask(`${v1a} `.repeat(5), { ed25519 }), { ok: false, reason: 'malformed' });
-  assert.equal(ed25519By([], undefined), undefined);
+  assert.deepEqual(await ask(v1a, { byKeys, nowMs: 1.9e12 + 301_000 }), { ok: false, reason: 'stale' });
+  assert.deepEqual(await ask(v1a.replace('v1a,', 'v1a,A').slice(0, -1), { byKeys }), noMatch);
+  assert.deepEqual(ask(`${v1a} `.repeat(5), { byKeys }), { ok: false, reason: 'malformed' });
+  assert.equal(verifyingBy([], undefined), undefined);
 });

@@ -1,0 +1,85 @@
+/**
+ * Challenges (§4.14): requests that ask whether a receiver listens, signed or not, and their answers. Nothing of them is stored.
+ */
+import type { Challenge, OpenChallenge, Proof, SignedChallenge } from '../sender-rule.ts';
+import { encodeBase64, encodeHex, octetsOf } from '../signature/octets.ts';
+
+declare const URLSearchParams: { new (text: string): { get(name: string): string | null } };
+
+/** Longest value that is returned; a message with a longer one is not a challenge, and is stored. */
+export const challengeCharactersMax = 4096;
+
+/** An answer whose proof, if any, is not made yet. */
+export type ChallengeAnswer = {
+  /** The JSON member with the value; undefined: none has it. */
+  readonly name: string | undefined;
+  readonly value: string | number;
+  readonly proof: Proof | undefined;
+};
+
+export type ChallengeContent = { readonly mediaType: string; readonly text: string };
+
+/** @returns undefined if the message is no challenge, or wants a value back that is too long */
+export function signedChallenge(
+  { json, is, answer, echo, proof }: SignedChallenge,
+  valueAt: (pointer: string) => string | number | undefined,
+): ChallengeAnswer | undefined {
+  const found = valueAt(json);
+  if (found === undefined || String(found) !== is) return undefined;
+  const value = valueAt(echo);
+  if (value === undefined || String(value).length > challengeCharactersMax) return undefined;
+  return { name: answer, value, proof };
+}
+
+export function isOpen(challenge: Challenge | undefined): challenge is OpenChallenge {
+  return challenge !== undefined && 'method' in challenge;
+}
+
+/** A request as far as an open challenge depends on it. */
+export type Opening = {
+  readonly method: string;
+  /** Undecoded, without its question mark. */
+  readonly query: string | undefined;
+  readonly header: (name: string) => string | readonly string[] | undefined;
+};
+
+/**
+ * Reads an open challenge.
+ * @returns undefined if the request is none of the rule's; `forbidden`: its parameter `when` has another value
+ */
+export function openChallenge(
+  challenge: Challenge | undefined,
+  { method, query, header }: Opening,
+): ChallengeAnswer | 'forbidden' | undefined {
+  if (!isOpen(challenge) || challenge.method !== method) return undefined;
+  const { answer, proof, when } = challenge;
+  const parameters = new URLSearchParams(query ?? '');
+  const value =
+    challenge.query === undefined
+      ? challenge.header === undefined
+        ? ''
+        : header(challenge.header)
+      : parameters.get(challenge.query);
+  if (typeof value !== 'string' || value.length > challengeCharactersMax) return undefined;
+  if (when !== undefined && parameters.get(when.query) !== when.is) return 'forbidden';
+  return { name: answer, value, proof };
+}
+
+/** @param proof the HMAC of the value, if the answer has a proof */
+export function challengeContent(
+  { name, value, proof }: ChallengeAnswer,
+  mac: Uint8Array | undefined,
+): ChallengeContent {
+  if (name === undefined && proof === undefined)
+    return { mediaType: 'text/plain; charset=utf-8', text: String(value) };
+  const members: Record<string, string | number> = {};
+  if (name !== undefined) members[name] = value;
+  if (proof !== undefined && mac !== undefined)
+    members[proof.name] = proof.prefix + (proof.encoding === 'hex' ? encodeHex(mac) : encodeBase64(mac));
+  return { mediaType: 'application/json', text: JSON.stringify(members) };
+}
+
+/** The octets whose HMAC is the proof. */
+export function provenOctets({ value }: ChallengeAnswer): Uint8Array {
+  return octetsOf(String(value));
+}

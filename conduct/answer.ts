@@ -87,6 +87,13 @@ export function jsonOf(answer: Pick<Answer, 'content'>): unknown {
   }
 }
 
+export type Members = Readonly<Record<string, unknown>>;
+
+/** True of a JSON object. */
+export function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 function readHead(octets: Buffer): Head | string | undefined {
   const end = octets.indexOf('\r\n\r\n');
   if (end === -1) {

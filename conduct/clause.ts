@@ -27,7 +27,9 @@ export const groups = [
 
 export type Group = (typeof groups)[number];
 
-export type Verdict = 'holds' | 'fails' | 'warning' | 'not-applicable';
+export const verdicts = ['holds', 'fails', 'warning', 'not-applicable'] as const;
+
+export type Verdict = (typeof verdicts)[number];
 
 /** What a judge found; a deviation is a failure or, of a rule that is no "must", a warning. */
 export type Finding =

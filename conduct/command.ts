@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { apiClauses, type DescribedClause, describeClauses } from './all-clauses.ts';
 import type { Clause } from './clause.ts';
-import { judgeApi, judgeClauses, type Progress, type Report, selectClauses } from './judge.ts';
+import { reasonOf } from './connection.ts';
+import { byGroup, judgeApi, judgeClauses, type Progress, type Report, selectClauses } from './judge.ts';
 import { Limited } from './patience.ts';
 import { jsonReport, junitReport } from './report/machine.ts';
 import { pageReport } from './report/page.ts';
@@ -117,7 +118,7 @@ const listenSeconds = 60;
 async function judgeSender({ options, screen }: Use): Promise<Report> {
   const { secret = newSecret(), secrets, port = 0, seconds = listenSeconds } = options;
   const run = await listenForSender(port).catch((error: unknown) => {
-    throw new TargetMistake(`nothing can listen: ${error instanceof Error ? error.message : error}`);
+    throw new TargetMistake(`nothing can listen: ${reasonOf(error)}`);
   });
   screen.err('Register these URLs at the sender, and let it send some events:');
   for (const [index, each] of run.urls.entries())
@@ -137,7 +138,7 @@ async function judgeSender({ options, screen }: Use): Promise<Report> {
 
 async function readSecrets(path: string): Promise<readonly string[]> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new TargetMistake(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw new TargetMistake(`${path} cannot be read: ${reasonOf(error)}`);
   });
   return text.split(/\r?\n/).filter((line) => line.trim() !== '');
 }
@@ -168,7 +169,7 @@ async function write(path: string, text: string): Promise<void> {
   try {
     await writeFile(path, text);
   } catch (error) {
-    throw new TargetMistake(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);
+    throw new TargetMistake(`${path} cannot be written: ${reasonOf(error)}`);
   }
 }
 
@@ -199,10 +200,9 @@ function headerOf(written: string): readonly [string, string] {
 }
 
 function list(clauses: readonly DescribedClause[], screen: Screen): number {
-  for (const group of new Set(clauses.map((each) => each.group))) {
+  for (const [group, own] of byGroup(clauses)) {
     screen.out(group);
-    for (const { id, title, section } of clauses.filter((each) => each.group === group))
-      screen.out(`  ${id.padEnd(28)} ${title} (${section})`);
+    for (const { id, title, section } of own) screen.out(`  ${id.padEnd(28)} ${title} (${section})`);
   }
   return conductExits.holds;
 }

@@ -21,8 +21,8 @@ export type Connection = {
   write(octets: string | Uint8Array): void;
   /** The next answer. It ends after the time, and when the connection does. */
   answer(method: string, waitMs?: number): Promise<Outcome>;
-  /** The octets that have come, as soon as there are any; an empty text where none came within the time. */
-  peek(waitMs: number): Promise<string>;
+  /** The octets that have come and are no answer yet, when they are enough, the connection ends, or the time does. */
+  peek(waitMs: number, isEnough?: (octets: Buffer) => boolean): Promise<Buffer>;
   /** Resolves to true where the server ends the connection within the time. */
   ends(waitMs: number): Promise<boolean>;
   close(): void;
@@ -31,9 +31,11 @@ export type Connection = {
 export const answerWaitMs = 10_000;
 const answerBytesMax = 8 * 1024 * 1024;
 
+export type Protocol = 'http/1.1' | 'h2';
+
 /** @throws where no connection can be made */
-export async function openConnection(origin: Origin): Promise<Connection> {
-  const socket = await dial(origin);
+export async function openConnection(origin: Origin, protocol: Protocol = 'http/1.1'): Promise<Connection> {
+  const socket = await dial(origin, protocol);
   let octets: Buffer = Buffer.alloc(0);
   let failure: string | undefined;
   let isEnded = false;
@@ -88,10 +90,10 @@ export async function openConnection(origin: Origin): Promise<Connection> {
     return true;
   }
 
-  async function peek(waitMs: number): Promise<string> {
+  async function peek(waitMs: number, isEnough = hasOctets): Promise<Buffer> {
     const deadline = Date.now() + waitMs;
-    while (octets.length === 0 && !isEnded) if (!(await waitUntil(deadline))) break;
-    return octets.toString('latin1');
+    while (!isEnough(octets) && !isEnded) if (!(await waitUntil(deadline))) break;
+    return octets;
   }
 
   return {
@@ -103,18 +105,27 @@ export async function openConnection(origin: Origin): Promise<Connection> {
   };
 }
 
+function hasOctets({ length }: Buffer): boolean {
+  return length > 0;
+}
+
+/** The message of what was thrown. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function endedText(failure: string | undefined, length: number): string {
   const how = failure === undefined ? 'closed the connection' : `broke the connection (${failure})`;
   return length === 0 ? `the server ${how} without an answer` : `the server ${how} within its answer`;
 }
 
-function dial({ scheme, host, port, isInsecure }: Origin): Promise<Socket> {
+function dial({ scheme, host, port, isInsecure }: Origin, protocol: Protocol): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket =
       scheme === 'http'
         ? connectTcp({ host, port })
         : connectTls({
-            ...{ host, port, ALPNProtocols: ['http/1.1'], rejectUnauthorized: !isInsecure },
+            ...{ host, port, ALPNProtocols: [protocol], rejectUnauthorized: !isInsecure },
             // RFC 6066 §3: an address is no server name.
             ...(isIP(host) === 0 && { servername: host }),
           });

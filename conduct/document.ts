@@ -1,34 +1,30 @@
 /** Documents in what is sent and answered, as they are or wrapped, such as `{"data": {"title": "A"}, "meta": {}}`. */
 
-export type Members = Readonly<Record<string, unknown>>;
+import { isMembers, type Members } from './answer.ts';
 
 /** Names under which APIs put a document. */
 const wrappers = ['data', 'doc', 'item', 'record', 'result'] as const;
 
-export function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The id of a document, as a path has it; undefined where it has none. */
 export function idOf(document: unknown, idMember: string): string | undefined {
-  const id = isObject(document) ? (document[idMember] ?? document._id) : undefined;
+  const id = isMembers(document) ? (document[idMember] ?? document._id) : undefined;
   return typeof id === 'string' || typeof id === 'number' ? String(id) : undefined;
 }
 
 /** The document in an answer: what has an id, or its wrapper has. An empty one where there is none. */
 export function documentIn(value: unknown, idMember: string): Members {
-  if (!isObject(value)) return {};
+  if (!isMembers(value)) return {};
   if (idOf(value, idMember) !== undefined) return value;
   const wrapper = wrappers.find((each) => idOf(value[each], idMember) !== undefined) ?? wrapperOf(value);
   const inner = wrapper === undefined ? undefined : value[wrapper];
-  return isObject(inner) ? inner : value;
+  return isMembers(inner) ? inner : value;
 }
 
 /** The name under which a document that is sent stands: that of its only member, if it is a wrapper. */
 export function wrapperOf(sent: Members): string | undefined {
   const [name, ...others] = Object.keys(sent);
   const isWrapper = wrappers.some((each) => each === name) && others.length === 0;
-  return isWrapper && name !== undefined && isObject(sent[name]) ? name : undefined;
+  return isWrapper && name !== undefined && isMembers(sent[name]) ? name : undefined;
 }
 
 /** The members of a document that is sent, without its wrapper. */
@@ -45,10 +41,13 @@ export function changed(sent: Members, change: Members = {}): Members {
 }
 
 /** The members of what was sent that the document does not have as they were sent. */
-export function differencesOf(document: Members, sent: Members): readonly string[] {
-  return Object.entries(membersOf(sent))
-    .filter(([name, value]) => JSON.stringify(document[name]) !== JSON.stringify(value))
-    .map(([name]) => name);
+export function differencesOf(
+  document: Members,
+  sent: Members,
+  names: readonly string[] = Object.keys(membersOf(sent)),
+): readonly string[] {
+  const members = membersOf(sent);
+  return names.filter((name) => JSON.stringify(document[name]) !== JSON.stringify(members[name]));
 }
 
 type Operation = { readonly op: 'replace'; readonly path: string; readonly value: unknown };

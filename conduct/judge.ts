@@ -125,6 +125,13 @@ export function summaryOf(judged: readonly Pick<Judged, 'verdict'>[]): Report['s
   };
 }
 
+/** The clauses of each group, in the order of the first of each. */
+export function byGroup<T extends { readonly group: string }>(
+  clauses: readonly T[],
+): readonly (readonly [group: string, clauses: readonly T[]])[] {
+  return [...Map.groupBy(clauses, ({ group }) => group)];
+}
+
 /** The clauses whose id or group is named; all where none is. @returns a name that is neither, as a mistake */
 export function selectClauses(
   clauses: readonly Clause[],

@@ -2,6 +2,7 @@
 /** The command of the package `comity-conduct`. */
 import { parseArgs } from 'node:util';
 import { type ConductOptions, conductExits, runConduct } from './command.ts';
+import { reasonOf } from './connection.ts';
 import { screenOf } from './screen.ts';
 
 const usage = `comity-conduct URL | --receiver URL --scheme NAME --secret TEXT | --sender
@@ -54,7 +55,7 @@ function readArguments() {
       },
     });
   } catch (error) {
-    return fail(error instanceof Error ? error.message : String(error));
+    return fail(reasonOf(error));
   }
 }
 

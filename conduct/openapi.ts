@@ -2,6 +2,8 @@
  * Collections in an OpenAPI document: paths with a GET and a POST beside paths of their members, and a sample document of each by its
  * schema, with required members alone.
  */
+import { isMembers, type Members } from './answer.ts';
+
 export type Collection = {
   /** A path on the server. */
   readonly collection: string;
@@ -20,8 +22,6 @@ export type Collection = {
     | { readonly destination: string; readonly headers?: Readonly<Record<string, string>> }
     | undefined;
 };
-
-type Members = Readonly<Record<string, unknown>>;
 
 const collectionsMax = 8;
 const depthMax = 6;
@@ -181,8 +181,4 @@ function resolve(
     properties: Object.assign({}, ...parts.map(({ properties }) => properties)),
     required: parts.flatMap(({ required }) => (Array.isArray(required) ? required : [])),
   };
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,11 +2,11 @@
  * The survey before the clauses: the methods, patches and queries of the target's collection, and whether it is closed to strangers.
  * Clauses read it to know whether they have a subject; they never judge by it.
  */
-import { type Answer, fieldOf, jsonOf, listOf, mediaTypeOf } from './answer.ts';
-import { differencesOf, documentIn, idOf, isObject, type Members, operationsOf } from './document.ts';
+import { type Answer, fieldOf, isMembers, jsonOf, listOf, type Members, mediaTypeOf } from './answer.ts';
+import { differencesOf, documentIn, operationsOf } from './document.ts';
 import { namingLeft } from './patience.ts';
-import { changeOf, type Target } from './target.ts';
-import { CannotApply, memberPath, NoAnswer, type Survey, Visit } from './visit.ts';
+import { changeOf, documentPath, type Target } from './target.ts';
+import { CannotApply, NoAnswer, type Survey, Visit } from './visit.ts';
 
 export const mergePatch = 'application/merge-patch+json';
 export const jsonPatch = 'application/json-patch+json';
@@ -93,7 +93,7 @@ function unlistedText(list: Answer): string | undefined {
   if (list.status >= 300) return undefined;
   const type = mediaTypeOf(list);
   const value = jsonOf(list);
-  const isListed = Array.isArray(value) || (isObject(value) && Object.values(value).some(Array.isArray));
+  const isListed = Array.isArray(value) || (isMembers(value) && Object.values(value).some(Array.isArray));
   const isOther = type !== 'text/html' && !/[/+]json$/.test(type ?? '');
   if (isListed || isOther) return undefined;
   return `its content is ${type}, and no list of documents: give the URL of a collection, or --target FILE`;
@@ -104,11 +104,6 @@ async function closedToWriters(probe: Visit): Promise<'POST' | undefined> {
   return [401, 403].includes(status) ? 'POST' : undefined;
 }
 
-/** The reason is for people who read a report. */
-export function methodsText(allow: ReadonlySet<string> | undefined): string {
-  return allow === undefined ? 'no answer has Allow' : `Allow is ${[...allow].join(', ')}`;
-}
-
 function allowOf(answer: Answer): ReadonlySet<string> | undefined {
   if (fieldOf(answer, 'Allow') === undefined) return undefined;
   return new Set(listOf(answer, 'Allow').map((each) => each.toUpperCase()));
@@ -117,10 +112,10 @@ function allowOf(answer: Answer): ReadonlySet<string> | undefined {
 /** The path of the first document of a list, in the shapes that lists have. */
 function firstMember(target: Target, list: Answer): string | undefined {
   const value = jsonOf(list);
-  const lists = isObject(value) ? [value.items, value.data, value.results, value.docs, value.value] : [value];
-  const items = lists.find(Array.isArray);
-  const id = idOf(items?.[0], target.idMember);
-  return id === undefined ? undefined : memberPath(target, id);
+  const lists = isMembers(value)
+    ? [value.items, value.data, value.results, value.docs, value.value]
+    : [value];
+  return documentPath(target, lists.find(Array.isArray)?.[0]);
 }
 
 type Patchable = {

@@ -2,10 +2,12 @@
  * The target of a run: the server, one collection of it, a sample document and a change, from a file or from an OpenAPI document.
  */
 import { readFile } from 'node:fs/promises';
-import { type Answer, jsonOf } from './answer.ts';
-import { type Origin, openConnection } from './connection.ts';
+import { isMembers, jsonOf } from './answer.ts';
+import { type Origin, openConnection, reasonOf } from './connection.ts';
+import { idOf } from './document.ts';
 import { type Collection, describedCollections } from './openapi.ts';
 import { type Patience, patienceMsMax, withPatience } from './patience.ts';
+import { requestText } from './request.ts';
 
 export type Target = Collection & {
   readonly address: Origin;
@@ -120,6 +122,23 @@ export function targetAt(written: string, { headers = {}, isInsecure = false }: 
   };
 }
 
+/** The path of a URI reference in an answer; undefined where it is none. */
+export function pathOf({ url, collection }: Target, reference: string): string | undefined {
+  const resolved = URL.parse(reference, `${url}${collection}`);
+  return resolved === null ? undefined : `${resolved.pathname}${resolved.search}`;
+}
+
+/** The path of a member. @param segment its id, with what a path cannot have encoded */
+export function memberPath({ collection }: Target, segment: string): string {
+  return `${collection.replace(/\/?(?:\?.*)?$/, '')}/${segment}`;
+}
+
+/** The path of a member by the id in its document; undefined where it has none. */
+export function documentPath(target: Target, document: unknown): string | undefined {
+  const id = idOf(document, target.idMember);
+  return id === undefined ? undefined : memberPath(target, encodeURIComponent(id));
+}
+
 /** A new document from the sample, with a token of its own in each `{random}`. */
 export function sampleOf({ sample }: Target): Readonly<Record<string, unknown>> | undefined {
   return sample === undefined ? undefined : (expand(sample) as Readonly<Record<string, unknown>>);
@@ -164,9 +183,7 @@ async function readTargetFile(path: string): Promise<TargetFile> {
   try {
     file = JSON.parse(await readFile(path, 'utf8'));
   } catch (error) {
-    throw new TargetMistake(
-      `${path} cannot be read as JSON: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new TargetMistake(`${path} cannot be read as JSON: ${reasonOf(error)}`);
   }
   if (!isMembers(file))
     throw new TargetMistake(`${path} must be an object with collection, sample, change, headers`);
@@ -186,28 +203,23 @@ function pick({ collection: _, headers: __, idMember: ___, ...others }: TargetFi
   return others;
 }
 
-function isMembers(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The content of a 200 as JSON, if it is some. @throws TargetMistake, Limited */
 async function readJson(
   { address, host, headers, patience }: Target,
   path: string,
 ): Promise<{ readonly status: number; readonly json: unknown }> {
-  const fields = { Host: host, Accept: 'application/json', Connection: 'close', ...headers };
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  const server = { host, headers: { Accept: 'application/json', ...headers } };
   const outcome = await withPatience(patience, `GET ${path}`, async () => {
     const connection = await openConnection(address).catch((error: unknown) => {
-      throw new TargetMistake(`no connection to ${host}: ${error instanceof Error ? error.message : error}`);
+      throw new TargetMistake(`no connection to ${host}: ${reasonOf(error)}`);
     });
-    connection.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+    connection.write(requestText(server, { method: 'GET', path }));
     const answer = await connection.answer('GET');
     connection.close();
     return answer;
   });
   // A server that answers one of these paths not at all would take the whole wait for each of the others, too.
   if ('none' in outcome) throw new TargetMistake(`${host} gives no answer to GET ${path}: ${outcome.none}`);
-  const json = outcome.status === 200 ? jsonOf(outcome satisfies Answer) : undefined;
+  const json = outcome.status === 200 ? jsonOf(outcome) : undefined;
   return { status: outcome.status, json };
 }

@@ -3,23 +3,12 @@
  * exchange as evidence.
  */
 import { type Answer, fieldOf, jsonOf, valuesOf } from './answer.ts';
-import { type Connection, type Origin, type Outcome, openConnection } from './connection.ts';
-import { documentIn, idOf } from './document.ts';
+import { type Connection, type Outcome, openConnection, type Protocol } from './connection.ts';
+import { documentIn } from './document.ts';
 import { type Exchange, evidenceOf } from './evidence.ts';
 import { Limited, withPatience } from './patience.ts';
-import { sampleOf, type Target } from './target.ts';
-
-export type Request = {
-  readonly method: string;
-  /** A path on the server, or another form of a request target. */
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly content?: string | Uint8Array;
-  /** Content as JSON, with its Content-Type unless `headers` have one. */
-  readonly json?: unknown;
-  /** Send no credentials. */
-  readonly isAnonymous?: true;
-};
+import { exchange, type Request, requestText } from './request.ts';
+import { documentPath, pathOf, sampleOf, type Target } from './target.ts';
 
 /** A member that the visit created. */
 export type Member = {
@@ -60,7 +49,6 @@ export type Survey = {
 const exchangesMax = 40;
 /** Of a request in a message. */
 const askedCharactersMax = 200;
-const restWaitMs = 200;
 
 type OctetsOptions = { readonly method?: string; readonly waitMs?: number };
 
@@ -94,8 +82,8 @@ export class Visit {
   };
 
   /** A connection for several messages. The visit closes it. */
-  open = async (): Promise<Connection> => {
-    const connection = await openConnection(this.target.address);
+  open = async (protocol?: Protocol): Promise<Connection> => {
+    const connection = await openConnection(this.target.address, protocol);
     this.#connections.push(connection);
     return connection;
   };
@@ -105,7 +93,7 @@ export class Visit {
     const { address, patience } = this.target;
     const [asked = ''] = octets.trimStart().split(' HTTP/', 1);
     return withPatience(patience, asked.slice(0, askedCharactersMax), async () => {
-      const outcome = await once(address, octets, method, waitMs);
+      const outcome = await exchange(address, octets, method, waitMs);
       this.note(octets, outcome);
       return outcome;
     });
@@ -175,30 +163,11 @@ export class Visit {
   };
 }
 
-async function once(origin: Origin, octets: string, method: string, waitMs?: number): Promise<Outcome> {
-  let connection: Connection;
-  try {
-    connection = await openConnection(origin);
-  } catch (error) {
-    return { none: `no connection could be made: ${error instanceof Error ? error.message : String(error)}` };
-  }
-  try {
-    connection.write(Buffer.from(octets, 'latin1'));
-    const outcome = await connection.answer(method, waitMs);
-    if ('none' in outcome || outcome.content.length > 0 || outcome.status === 101) return outcome;
-    // An answer without content may be followed by some, which no client reads as a part of it.
-    await connection.ends(restWaitMs);
-    return { ...outcome, rest: Buffer.from(await connection.peek(0), 'latin1') };
-  } finally {
-    connection.close();
-  }
-}
-
 async function remove(target: Target, path: string): Promise<boolean> {
   const octets = requestText(target, { method: 'DELETE', path });
   try {
     const outcome = await withPatience(target.patience, `DELETE ${path}`, () =>
-      once(target.address, octets, 'DELETE'),
+      exchange(target.address, octets, 'DELETE'),
     );
     return !('none' in outcome) && (outcome.status < 300 || outcome.status === 404 || outcome.status === 410);
   } catch (error) {
@@ -208,40 +177,9 @@ async function remove(target: Target, path: string): Promise<boolean> {
   }
 }
 
-function requestText(
-  target: Target,
-  { method, path, headers = {}, content, json, isAnonymous }: Request,
-): string {
-  const body = json === undefined ? content : JSON.stringify(json);
-  const octets = body === undefined ? undefined : Buffer.from(body as string);
-  const fields = new Map<string, string>([['Host', target.host]]);
-  const set = (given: Readonly<Record<string, string>>): void => {
-    for (const [name, value] of Object.entries(given)) {
-      const same = [...fields.keys()].find((each) => each.toLowerCase() === name.toLowerCase());
-      fields.set(same ?? name, value);
-    }
-  };
-  set({ 'User-Agent': 'comity-conduct', Accept: '*/*' });
-  if (isAnonymous === undefined) set(target.headers);
-  if (json !== undefined) set({ 'Content-Type': 'application/json' });
-  if (octets !== undefined) set({ 'Content-Length': String(octets.byteLength) });
-  set({ Connection: 'close', ...headers });
-  const lines = [...fields].map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  return `${method} ${path} HTTP/1.1\r\n${lines}\r\n${octets?.toString('latin1') ?? ''}`;
-}
-
 /** The path of a new member: Location, or the collection's path and the id of the document. */
 export function memberPathOf(target: Target, answer: Answer): string | undefined {
   const [location] = valuesOf(answer, 'Location');
-  if (location !== undefined) {
-    const url = URL.parse(location, `${target.url}${target.collection}`);
-    if (url !== null) return `${url.pathname}${url.search}`;
-  }
-  const id = idOf(documentIn(jsonOf(answer), target.idMember), target.idMember);
-  return id === undefined ? undefined : memberPath(target, id);
-}
-
-/** The path of the member of the collection with this id. */
-export function memberPath({ collection }: Pick<Target, 'collection'>, id: string): string {
-  return `${collection.replace(/\/?(?:\?.*)?$/, '')}/${encodeURIComponent(id)}`;
+  const located = location === undefined ? undefined : pathOf(target, location);
+  return located ?? documentPath(target, documentIn(jsonOf(answer), target.idMember));
 }

@@ -1,9 +1,8 @@
 /** Fields that caches read (RFC 9111, RFC 9110 §6.6.1, §12.5.5). */
 import { fieldOf, listOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf } from '../clause.ts';
-import { memberOf } from './subjects.ts';
+import { imfFixdate, memberOf } from './subjects.ts';
 
-const imfFixdate = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
 const directive = /^[!#$%&'*+.^_`|~\w-]+(?:=(?:[!#$%&'*+.^_`|~\w-]+|"(?:[^"\\]|\\.)*"))?$/;
 
 export const cachingClauses: readonly Clause[] = [

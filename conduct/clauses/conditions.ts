@@ -5,11 +5,9 @@ import { changed } from '../document.ts';
 import { mergePatch } from '../survey.ts';
 import { changeOf } from '../target.ts';
 import { CannotApply, type Member, type Visit } from '../visit.ts';
-import { memberOf, missingPath, sameState } from './subjects.ts';
+import { imfFixdate, memberOf, missingPath, sameState } from './subjects.ts';
 
 const entityTag = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
-const imfFixdate =
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d GMT$/;
 const longAgo = 'Sat, 01 Jan 2000 00:00:00 GMT';
 /** A tag that no server gave. */
 const staleTag = '"conduct-stale"';

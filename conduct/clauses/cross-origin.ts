@@ -2,10 +2,7 @@
 import { type Answer, fieldOf, listOf, valuesOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf } from '../clause.ts';
 import { CannotApply, type Visit } from '../visit.ts';
-import { memberOf, missingPath } from './subjects.ts';
-
-/** An origin that no server knows, where the target names none that it allows. */
-const strange = 'https://conduct.example';
+import { memberOf, missingPath, originOf, preflight, strangeOrigin } from './subjects.ts';
 
 export const crossOriginClauses: readonly Clause[] = [
   {
@@ -78,13 +75,13 @@ export const crossOriginClauses: readonly Clause[] = [
     section: 'Fetch §3.3.5',
     level: 'should',
     judge: async (visit) => {
-      const headers = { Origin: strange };
+      const headers = { Origin: strangeOrigin };
       const answer = await visit.send({ method: 'GET', path: memberOf(visit), headers });
-      const isReflected = fieldOf(answer, 'Access-Control-Allow-Origin') === strange;
+      const isReflected = fieldOf(answer, 'Access-Control-Allow-Origin') === strangeOrigin;
       const hasCredentials = fieldOf(answer, 'Access-Control-Allow-Credentials') === 'true';
       return holdsIf(
         !(isReflected && hasCredentials),
-        `a page of ${strange} may act with the cookies of its visitor`,
+        `a page of ${strangeOrigin} may act with the cookies of its visitor`,
       );
     },
   },
@@ -115,7 +112,7 @@ export const crossOriginClauses: readonly Clause[] = [
       const answer = await visit.send({
         method: 'GET',
         path: missingPath(visit),
-        headers: { Origin: visit.target.origin ?? strange },
+        headers: { Origin: originOf(visit) },
       });
       return holdsIf(
         fieldOf(answer, 'Access-Control-Allow-Origin') !== undefined,
@@ -144,20 +141,8 @@ async function readable(visit: Visit): Promise<Answer> {
   const answer = await visit.send({
     method: 'GET',
     path: memberOf(visit),
-    headers: { Origin: visit.target.origin ?? strange },
+    headers: { Origin: originOf(visit) },
   });
-  if (fieldOf(answer, 'Access-Control-Allow-Origin') === undefined)
-    throw new CannotApply('pages of other origins may not read answers');
-  return answer;
-}
-
-async function preflight(visit: Visit, method: string, path: string): Promise<Answer> {
-  const headers = {
-    Origin: visit.target.origin ?? strange,
-    'Access-Control-Request-Method': method,
-    'Access-Control-Request-Headers': 'authorization, content-type',
-  };
-  const answer = await visit.send({ method: 'OPTIONS', path, headers, isAnonymous: true });
   if (fieldOf(answer, 'Access-Control-Allow-Origin') === undefined)
     throw new CannotApply('pages of other origins may not read answers');
   return answer;

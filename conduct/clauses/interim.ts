@@ -29,7 +29,7 @@ export const interimClauses: readonly Clause[] = [
       connection.write(head);
       // The first line of either answer; a 100 alone is no whole answer, so the content follows it.
       const early = await connection.peek(lookMs);
-      if (early === '') {
+      if (early.length === 0) {
         visit.note(head, { none: `nothing came within ${lookMs} ms` });
         return deviates(`neither 100 nor a final status came within ${lookMs} ms`);
       }

@@ -1,9 +1,8 @@
 /** Methods and their answers (RFC 9110 §9, §15; RFC 9112 §3.2). */
-import { type Answer, fieldOf, jsonOf, mediaTypeOf, valuesOf } from '../answer.ts';
+import { type Answer, fieldOf, jsonOf, type Members, mediaTypeOf, valuesOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, type Finding, holds, holdsIf, warns } from '../clause.ts';
-import { changed, differencesOf, documentIn, type Members } from '../document.ts';
-import { methodsText } from '../survey.ts';
-import { changeOf, randomToken } from '../target.ts';
+import { changed, differencesOf, documentIn } from '../document.ts';
+import { changeOf, pathOf, randomToken } from '../target.ts';
 import { CannotApply, type Visit } from '../visit.ts';
 import { isGone, isRefusal, memberOf, missingPath, sameState } from './subjects.ts';
 
@@ -83,7 +82,7 @@ export const methodClauses: readonly Clause[] = [
       }
       return holdsIf(
         missing.length === 0,
-        `${missing.join(' and ')} work and are not listed: ${methodsText(collectionAllow)}`,
+        `${missing.join(' and ')} work and are not listed: Allow is ${[...collectionAllow].join(', ')}`,
       );
     },
   },
@@ -233,9 +232,9 @@ export const methodClauses: readonly Clause[] = [
       const location = fieldOf(answer, 'Location');
       if (answer.status !== 201 || location === undefined)
         return cannotApply('POST is not answered 201 with a Location');
-      const url = URL.parse(location, `${visit.target.url}${visit.target.collection}`);
-      if (url === null) return deviates(`${location} is not a URI reference`);
-      const { status } = await visit.send({ method: 'GET', path: `${url.pathname}${url.search}` });
+      const path = pathOf(visit.target, location);
+      if (path === undefined) return deviates(`${location} is not a URI reference`);
+      const { status } = await visit.send({ method: 'GET', path });
       return holdsIf(status === 200, `GET of ${location} is answered ${status}`);
     },
   },

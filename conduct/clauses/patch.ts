@@ -1,7 +1,7 @@
 /** PATCH and its formats (RFC 5789, RFC 7396, RFC 6902). */
-import { fieldOf, jsonOf, listOf } from '../answer.ts';
+import { type Answer, fieldOf, jsonOf, listOf, type Members } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf, warns } from '../clause.ts';
-import { differencesOf, documentIn, type Members, membersOf, operationsOf } from '../document.ts';
+import { differencesOf, documentIn, membersOf, operationsOf } from '../document.ts';
 import { jsonPatch, mergePatch } from '../survey.ts';
 import { changeOf } from '../target.ts';
 import { CannotApply, type Visit } from '../visit.ts';
@@ -103,7 +103,7 @@ export const patchClauses: readonly Clause[] = [
       const [other] = differencesOf(after, change);
       if (other !== undefined) return deviates(`${other} is ${JSON.stringify(after[other])} after the patch`);
       const rest = Object.keys(membersOf(visit.sample())).filter((name) => !(name in membersOf(change)));
-      const lost = rest.filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
+      const lost = differencesOf(after, before, rest);
       return holdsIf(lost.length === 0, `${lost.join(', ')} changed as well`);
     },
   },
@@ -208,6 +208,6 @@ async function operable(visit: Visit) {
   return { path, change, operations: operationsOf(change) };
 }
 
-function documentOf({ target }: Pick<Visit, 'target'>, answer: { readonly content: Buffer }): Members {
+function documentOf({ target }: Pick<Visit, 'target'>, answer: Answer): Members {
   return documentIn(jsonOf(answer), target.idMember);
 }

@@ -1,7 +1,7 @@
 /** Errors as problem details (RFC 9457), and what every error needs. */
-import { type Answer, fieldOf, jsonOf, mediaTypeOf } from '../answer.ts';
+import { type Answer, fieldOf, isMembers, jsonOf, mediaTypeOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf } from '../clause.ts';
-import { isObject, membersOf } from '../document.ts';
+import { membersOf } from '../document.ts';
 import { CannotApply, type Visit } from '../visit.ts';
 import { missingPath } from './subjects.ts';
 
@@ -121,6 +121,6 @@ async function problemOf(
     throw new CannotApply(
       `errors are ${fieldOf(answer, 'Content-Type') ?? 'without content'}, not problem details`,
     );
-  if (!isObject(members)) throw new CannotApply('the problem is no JSON object');
+  if (!isMembers(members)) throw new CannotApply('the problem is no JSON object');
   return { members, answer };
 }

@@ -1,8 +1,9 @@
 /** QUERY (RFC 10008): its content and types, the fields of its answer, conditions and caches. */
 import { type Answer, fieldOf, jsonOf, listOf, valuesOf } from '../answer.ts';
 import { type Clause, cannotApply, deviates, holds, holdsIf, warns } from '../clause.ts';
+import { pathOf } from '../target.ts';
 import { CannotApply, type Visit } from '../visit.ts';
-import { isGone, isRefusal, memberOf, sameState } from './subjects.ts';
+import { isGone, isRefusal, memberOf, preflight, sameState } from './subjects.ts';
 
 export const queryClauses: readonly Clause[] = [
   {
@@ -186,19 +187,7 @@ export const queryClauses: readonly Clause[] = [
     level: 'should',
     judge: async (visit) => {
       ask(visit);
-      const headers = {
-        Origin: visit.target.origin ?? 'https://conduct.example',
-        'Access-Control-Request-Method': 'QUERY',
-        'Access-Control-Request-Headers': 'content-type',
-      };
-      const answer = await visit.send({
-        method: 'OPTIONS',
-        path: visit.target.collection,
-        headers,
-        isAnonymous: true,
-      });
-      if (fieldOf(answer, 'Access-Control-Allow-Origin') === undefined)
-        return cannotApply('pages of other origins may not read answers');
+      const answer = await preflight(visit, 'QUERY', visit.target.collection);
       const methods = listOf(answer, 'Access-Control-Allow-Methods');
       return holdsIf(
         methods.includes('query') || methods.includes('*'),
@@ -245,9 +234,9 @@ async function linked(visit: Visit, name: 'Location' | 'Content-Location') {
   const answer = await sendQuery(visit);
   const location = fieldOf(answer, name);
   if (location === undefined) return cannotApply(`the answer to QUERY has no ${name}`);
-  const url = URL.parse(location, `${visit.target.url}${visit.target.collection}`);
-  if (url === null) return deviates(`${name} is ${location}`);
-  const read = await visit.send({ method: 'GET', path: `${url.pathname}${url.search}` });
+  const path = pathOf(visit.target, location);
+  if (path === undefined) return deviates(`${name} is ${location}`);
+  const read = await visit.send({ method: 'GET', path });
   if (read.status !== 200) return deviates(`GET of ${location} is answered ${read.status}`);
   const isSame = JSON.stringify(jsonOf(read)) === JSON.stringify(jsonOf(answer));
   return holdsIf(isSame, `GET of ${location} has another content`);

@@ -1,5 +1,5 @@
 /** Reports for programs: JSON, and the XML of JUnit that CI servers show. */
-import type { Judged, Report } from '../judge.ts';
+import { byGroup, type Judged, type Report, summaryOf } from '../judge.ts';
 
 /** `{summary, clauses: [{id, title, section, verdict, why, exchange}]}`; `exchange` is the last, `exchangesBefore` are those before it. */
 export function jsonReport({ subject, summary, clauses, left }: Report): string {
@@ -13,20 +13,13 @@ export function jsonReport({ subject, summary, clauses, left }: Report): string 
 
 /** A suite for each group; a warning passes and stands in the output, what cannot apply is skipped. */
 export function junitReport({ subject, clauses }: Report): string {
-  const groups = [...new Set(clauses.map(({ group }) => group))];
-  const suites = groups.map((group) =>
-    suiteOf(
-      group,
-      clauses.filter((each) => each.group === group),
-    ),
-  );
+  const suites = byGroup(clauses).map(([group, own]) => suiteOf(group, own));
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="${xml(subject)}">\n${suites.join('')}</testsuites>\n`;
 }
 
 function suiteOf(group: string, clauses: readonly Judged[]): string {
-  const count = (verdict: Judged['verdict']): number =>
-    clauses.filter((each) => each.verdict === verdict).length;
-  const counts = `tests="${clauses.length}" failures="${count('fails')}" skipped="${count('not-applicable')}"`;
+  const { fails, 'not-applicable': skipped } = summaryOf(clauses);
+  const counts = `tests="${clauses.length}" failures="${fails}" skipped="${skipped}"`;
   return `  <testsuite name="${xml(group)}" ${counts}>\n${clauses.map(caseOf).join('')}  </testsuite>\n`;
 }
 

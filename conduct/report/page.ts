@@ -1,5 +1,6 @@
 /** A report as one HTML page, which needs nothing else: no script, no other file. */
-import type { Judged, Report } from '../judge.ts';
+import { verdicts } from '../clause.ts';
+import { byGroup, type Judged, type Report, summaryOf } from '../judge.ts';
 
 const style = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
@@ -27,19 +28,15 @@ const names = {
 } as const;
 
 export function pageReport({ subject, summary, clauses, left }: Report): string {
-  const groups = [...new Set(clauses.map(({ group }) => group))];
-  const verdicts = ['holds', 'fails', 'warning', 'not-applicable'] as const;
-  const rows = groups.map((group) => {
-    const of = clauses.filter((each) => each.group === group);
-    const cells = verdicts.map(
-      (verdict) => `<td>${of.filter((each) => each.verdict === verdict).length}</td>`,
-    );
+  const groups = byGroup(clauses);
+  const rows = groups.map(([group, own]) => {
+    const counts = summaryOf(own);
+    const cells = verdicts.map((verdict) => `<td>${counts[verdict]}</td>`);
     return `<tr><th scope="row"><a href="#${group}">${html(group)}</a></th>${cells.join('')}</tr>`;
   });
-  const sections = groups.map((group) => {
-    const of = clauses.filter((each) => each.group === group);
-    return `<h2 id="${group}">${html(group)}</h2>\n${of.map(clauseOf).join('\n')}`;
-  });
+  const sections = groups.map(
+    ([group, own]) => `<h2 id="${group}">${html(group)}</h2>\n${own.map(clauseOf).join('\n')}`,
+  );
   const rest =
     left.length === 0
       ? ''

@@ -1,6 +1,6 @@
 /** A report for people: a scorecard by group, then what fails and what gets a warning, with the exchange that decided. */
-import type { Verdict } from '../clause.ts';
-import type { Judged, Report } from '../judge.ts';
+import { type Verdict, verdicts } from '../clause.ts';
+import { byGroup, type Judged, type Report, summaryOf } from '../judge.ts';
 
 export type Style = { readonly hasColor: boolean; readonly isVerbose: boolean };
 
@@ -10,11 +10,11 @@ const exchangeLinesMax = 12;
 export function textReport({ subject, summary, clauses, left }: Report, style: Style): string {
   const paint = (verdict: Verdict, text: string): string =>
     style.hasColor ? `\u001b[${colors[verdict]}m${text}\u001b[0m` : text;
-  const groups = [...new Set(clauses.map(({ group }) => group))];
-  const width = Math.max(...groups.map((group) => group.length), 5);
-  const line = (name: string, of: readonly Judged[]): string => {
-    const cells = (['holds', 'fails', 'warning', 'not-applicable'] as const).map((verdict) => {
-      const count = of.filter((each) => each.verdict === verdict).length;
+  const groups = byGroup(clauses);
+  const width = Math.max(...groups.map(([group]) => group.length), 5);
+  const line = (name: string, counts: Report['summary']): string => {
+    const cells = verdicts.map((verdict) => {
+      const count = counts[verdict];
       const text = String(count === 0 ? '-' : count).padStart(7);
       return count === 0 ? text : paint(verdict, text);
     });
@@ -33,13 +33,8 @@ export function textReport({ subject, summary, clauses, left }: Report, style: S
     `Conduct of ${subject}`,
     '',
     `${''.padEnd(width)}   holds   fails warning     n/a`,
-    ...groups.map((group) =>
-      line(
-        group,
-        clauses.filter((each) => each.group === group),
-      ),
-    ),
-    line('all', clauses),
+    ...groups.map(([group, own]) => line(group, summaryOf(own))),
+    line('all', summary),
     ...details,
     ...(left.length === 0
       ? []

@@ -10,12 +10,14 @@ import { listenForSender } from '../../conduct/webhooks/sender.ts';
 import type { Scheme } from '../../conduct/webhooks/signature.ts';
 import { startServer } from '../harness/running-server.ts';
 import { until } from '../harness/until.ts';
+import { brokenOf } from './verdicts.ts';
 
 const config = fileURLToPath(new URL('fixtures/hooks.config.ts', import.meta.url));
 const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
 const names = ['standard', 'timestamped', 'stripe', 'plain', 'github'] as const;
 const secrets = Object.fromEntries(names.map((name) => [`${name.toUpperCase()}_WEBHOOK_SECRET`, secret]));
-const env = { ...secrets, COMITY_EGRESS_ALLOW: '127.0.0.0/8' };
+// A silent receiver is given up within the test.
+const env = { ...secrets, COMITY_EGRESS_ALLOW: '127.0.0.0/8', COMITY_WEBHOOK_TIMEOUT_MS: '3000' };
 
 describe('the suite of conduct, at the receiver of Comity', () => {
   for (const scheme of names satisfies readonly Scheme[]) {
@@ -35,7 +37,7 @@ describe('the suite of conduct, at the receiver of Comity', () => {
 });
 
 describe('the suite of conduct, at the sender of Comity', () => {
-  it('finds that every clause holds that a run of seconds can judge', async (context) => {
+  it('finds that every clause holds', async (context) => {
     const server = await startServer({ config, env });
     context.after(() => server.stop());
     const run = await listenForSender(0);
@@ -49,23 +51,9 @@ describe('the suite of conduct, at the sender of Comity', () => {
       made.push(answer.json().secret);
     }
     await server.send('POST', 'notes', { json: { title: 'one' }, expect: { status: 201 } });
-    await until(() => run.heard('/fails') >= 3 && run.heard('/limits') >= 2);
+    await until(() => run.heard('/fails') >= 3 && run.heard('/limits') >= 2 && run.heard('/silent') >= 2);
     const report = await run.finish(made);
     assert.deepEqual(brokenOf(report), []);
-    assert.deepEqual(
-      report.clauses.filter(({ verdict }) => verdict === 'not-applicable').map(({ id }) => id),
-      // Its time-out is longer than a test.
-      ['sender-timeout'],
-    );
+    assert.equal(report.summary['not-applicable'], 0);
   });
 });
-
-function brokenOf({
-  clauses,
-}: {
-  readonly clauses: readonly { id: string; verdict: string; why: string }[];
-}) {
-  return clauses
-    .filter(({ verdict }) => verdict === 'fails' || verdict === 'warning')
-    .map(({ id, why }) => `${id}: ${why}`);
-}

@@ -7,7 +7,8 @@ import { judgeClauses } from '../../../conduct/judge.ts';
 import { unknownSurvey } from '../../../conduct/survey.ts';
 import { targetAt } from '../../../conduct/target.ts';
 import { receiverClauses } from '../../../conduct/webhooks/receiver.ts';
-import { type Attempt, senderClauses, senderReport } from '../../../conduct/webhooks/sender.ts';
+import { type Attempt, senderClauses, senderReport, silenceMs } from '../../../conduct/webhooks/sender.ts';
+import { assertCaught, brokenOf } from '../../conduct-suite/verdicts.ts';
 import { type Ending, listen } from '../../harness/listening.ts';
 import { type Mutant, standBetween } from './standing-between.ts';
 
@@ -55,9 +56,9 @@ function secondRefused(): Mutant {
 
 describe('a clause of receivers', () => {
   it('holds of a receiver that verifies by the published library', async (context) => {
-    const { clauses: judged } = await judgeReceiver(context, clauses);
-    const broken = judged.filter(({ verdict }) => verdict !== 'holds').map(({ id, why }) => `${id}: ${why}`);
-    assert.deepEqual(broken, []);
+    const report = await judgeReceiver(context, clauses);
+    assert.deepEqual(brokenOf(report), []);
+    assert.equal(report.summary['not-applicable'], 0);
   });
 
   for (const clause of clauses) {
@@ -65,10 +66,7 @@ describe('a clause of receivers', () => {
       const mutant = receiverMutants[clause.id];
       assert.ok(mutant !== undefined, 'no mutant breaks it');
       const [judged] = (await judgeReceiver(context, [clause], mutant)).clauses;
-      assert.ok(
-        judged?.verdict === 'fails' || judged?.verdict === 'warning',
-        `${judged?.verdict}: ${judged?.why}`,
-      );
+      assertCaught(judged);
     });
   }
 });
@@ -142,28 +140,33 @@ const senderMutants: Readonly<Record<string, readonly Attempt[]>> = {
   'sender-retry-after': [0, 1000].map((atMs) => attempt('/limits', atMs, {})),
   'sender-gone': [0, 1000].map((atMs) => attempt('/gone', atMs, {})),
   'sender-redirect': clean,
+  'sender-timeout': [attempt('/silent', 0, {})],
   'sender-type': [attempt('/accepts', 0, { type: '' })],
 };
 
 describe('a clause of senders', () => {
   it('holds of what a clean sender does', () => {
-    const { clauses: judged } = senderReport({ attempts: clean, followed: [] }, 'clean');
-    assert.deepEqual(
-      judged.filter(({ verdict }) => verdict !== 'holds').map(({ id, why }) => `${id}: ${why}`),
-      [],
-    );
+    const report = senderReport({ attempts: clean, followed: [], endedMs: silenceMs }, 'clean');
+    assert.deepEqual(brokenOf(report), []);
+    assert.equal(report.summary['not-applicable'], 0);
   });
 
-  for (const { id } of senderClauses.filter((each) => each.id !== 'sender-timeout')) {
+  for (const { id } of senderClauses) {
     it(`${id} catches the sender that breaks it`, () => {
       const attempts = senderMutants[id];
       assert.ok(attempts !== undefined, 'no mutant breaks it');
       const followed = id === 'sender-redirect' ? ['POST /private'] : [];
-      const judged = senderReport({ attempts, followed }, 'mutant').clauses.find((each) => each.id === id);
-      assert.ok(
-        judged?.verdict === 'fails' || judged?.verdict === 'warning',
-        `${judged?.verdict}: ${judged?.why}`,
-      );
+      assertCaught(judged(id, { attempts, followed, endedMs: silenceMs }));
     });
   }
+
+  it('of a time-out does not apply to a run that ended before the longest one', () => {
+    const attempts = [attempt('/silent', 1, {})];
+    const found = judged('sender-timeout', { attempts, followed: [], endedMs: silenceMs });
+    assert.equal(found?.verdict, 'not-applicable');
+  });
 });
+
+function judged(id: string, heard: Parameters<typeof senderReport>[0]) {
+  return senderReport(heard, 'mutant').clauses.find((each) => each.id === id);
+}

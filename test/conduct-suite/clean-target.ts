@@ -3,8 +3,7 @@ import { createServer } from 'node:net';
 import { patienceMsMax } from '../../conduct/patience.ts';
 import type { Target } from '../../conduct/target.ts';
 import { type Ending, listen } from '../harness/listening.ts';
-import { cleanToken } from './clean-notes.ts';
-import { cleanOrigin, createCleanServer, type Notes, tunnelCredentials } from './clean-server.ts';
+import { cleanOrigin, cleanToken, createCleanServer, type Notes, tunnelCredentials } from './clean-server.ts';
 
 type CleanOptions = {
   readonly credentials?: 'Authorization' | 'X-API-Key';

@@ -11,8 +11,7 @@ import { type Patience, waitsMax, withPatience } from '../../conduct/patience.ts
 import { cert, key } from '../accounts/mail/certificate.ts';
 import { listen } from '../harness/listening.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
-import { cleanToken } from './clean-notes.ts';
-import { createCleanServer } from './clean-server.ts';
+import { cleanToken, createCleanServer } from './clean-server.ts';
 import { plainNotes } from './plain-notes.ts';
 
 const header = [`Authorization: Bearer ${cleanToken}`];
@@ -184,7 +183,10 @@ describe('a server that limits requests', () => {
       only: ['method-not-allowed', 'etag-form'],
     });
     assert.equal(code, conductExits.mistake);
-    assert.match(text, /^conduct: PROPFIND \/notes is answered 429, .+; the run leaves \/notes\/1, \/notes\/2$/);
+    assert.match(
+      text,
+      /^conduct: PROPFIND \/notes is answered 429, .+; the run leaves \/notes\/1, \/notes\/2$/,
+    );
   });
 
   const cases = [

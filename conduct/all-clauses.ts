@@ -6,6 +6,7 @@ import { conditionClauses } from './clauses/conditions.ts';
 import { crossOriginClauses } from './clauses/cross-origin.ts';
 import { framingClauses } from './clauses/framing.ts';
 import { http2Clauses } from './clauses/http2.ts';
+import { http2FrameClauses } from './clauses/http2-frames.ts';
 import { idempotencyClauses } from './clauses/idempotency.ts';
 import { interimClauses } from './clauses/interim.ts';
 import { lastClause, methodClauses } from './clauses/methods.ts';
@@ -24,7 +25,7 @@ export const apiClauses: readonly Clause[] = [
   ...[...methodClauses, ...negotiationClauses, ...conditionClauses, ...patchClauses, ...queryClauses],
   ...[...rangeClauses, ...cachingClauses, ...problemClauses, ...authenticationClauses, ...crossOriginClauses],
   ...[...idempotencyClauses, ...interimClauses, ...upgradeClauses, ...framingClauses, ...strictnessClauses],
-  ...[...http2Clauses, ...tunnelClauses, lastClause],
+  ...[...http2Clauses, ...http2FrameClauses, ...tunnelClauses, lastClause],
 ];
 
 /** A clause as people read of it. */

@@ -2,6 +2,7 @@
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2';
 import { fieldOf } from '../answer.ts';
 import { type Clause, deviates, holds, holdsIf } from '../clause.ts';
+import type { HeaderFields } from '../frames.ts';
 import { CannotApply, NoAnswer, type Visit } from '../visit.ts';
 import { memberOf, missingPath } from './subjects.ts';
 
@@ -139,6 +140,19 @@ function ask(
     });
     stream.end();
   });
+}
+
+/** A GET of the collection. */
+export function fieldsOverHttp2({ target }: Visit): HeaderFields {
+  const { address, host, collection, headers } = target;
+  return [
+    [':method', 'GET'],
+    [':scheme', address.scheme],
+    [':authority', host],
+    [':path', collection],
+    ['accept', '*/*'],
+    ...Object.entries(lowerCase(headers)),
+  ];
 }
 
 function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {

@@ -4,6 +4,7 @@ export type AccessDecision = {
   readonly answer: "always" | "never" | "depends" | "yes" | "no";
   readonly reason: "rule" | "unrestricted" | "administrator" | "scope" | "unreadable" | "document" | "server" | "fixed" | "failed";
   readonly by: string | null;
+  readonly failure: string | null;
   readonly text: string | null;
   readonly words: string | null;
   readonly rules: readonly (AccessRule)[];
@@ -21,13 +22,14 @@ export type AccessOfOperation = {
   readonly answer: "always" | "never" | "depends" | "yes" | "no";
   readonly reason: "rule" | "unrestricted" | "administrator" | "scope" | "unreadable" | "document" | "server" | "fixed" | "failed";
   readonly by: string | null;
+  readonly failure: string | null;
   readonly text: string | null;
   readonly words: string | null;
   readonly rules: readonly (AccessRule)[];
 };
 
 export type AccessReport = {
-  readonly collection: string;
+  readonly collection: string | null;
   readonly id: string | null;
   readonly caller: {
     readonly id: string | null;
@@ -45,6 +47,7 @@ export type AccessRule = {
   readonly text: string;
   readonly words: string;
   readonly isReturned: boolean;
+  readonly source: string | null;
   readonly answer: "always" | "never" | "depends" | "yes" | "no" | null;
   readonly parts: readonly (AccessRule)[];
 };
@@ -211,6 +214,7 @@ export type Me = {
   readonly roles: readonly (string)[];
   readonly scopes: readonly (string)[];
   readonly tenant: string | null;
+  readonly grants?: readonly (string)[];
   readonly authenticatedBy: "key" | "token" | "issuer" | "password" | "session-cookie";
 };
 
@@ -234,6 +238,9 @@ export type Program = {
     readonly engine: "sqlite" | "postgresql";
     readonly bytes: number | null;
   };
+  readonly tls: {
+    readonly notAfter: string;
+  } | null;
   readonly differences: readonly ({
     readonly what: string;
     readonly noticedAt: string;

@@ -68,7 +68,7 @@ type Features = Services & {
   readonly mac: (text: string) => string;
   readonly phase: () => Phase;
   readonly sources?: LoadedSettings['sources'];
-  readonly program: Pick<ProgramReport, 'startedAt' | 'differences' | 'storeBytes'> & {
+  readonly program: Pick<ProgramReport, 'startedAt' | 'differences' | 'storeBytes' | 'certificateEnd'> & {
     readonly clockDifference: () => string | undefined;
   };
   readonly logic: ApplicationLogic;
@@ -191,7 +191,8 @@ function accountNow(store: Store) {
 function reportResources(options: Features): readonly Resource[] {
   const { configuration, settings, store, accounts, program } = options;
   const { base, collections } = configuration;
-  const names = [...collections.keys(), configuration.accounts.users.name];
+  const { users, creation } = configuration.accounts;
+  const names = [...collections.keys(), users.name];
   const folder = settings.backupFolder || join(settings.data, 'backups');
   const storeBytes = async () => program.storeBytes() ?? (await store.report([])).bytes;
   const disk = async () => (settings.databaseUrl === undefined ? diskOf(settings.data) : undefined);
@@ -203,6 +204,14 @@ function reportResources(options: Features): readonly Resource[] {
   return [
     storeResource({ ...options, disk }, base, names, () => shownMigrations(store, configuration)),
     ...backupResources(options, base, backups, accounts.auditBackup),
-    accessResource({ ...configuration, store, accountNow: accountNow(store) }),
+    accessResource({
+      ...configuration,
+      store,
+      collections: new Map([
+        ...collections,
+        [users.name, { ...users, access: { ...users.access, create: creation.access.create } }],
+      ]),
+      accountNow: accountNow(store),
+    }),
   ];
 }

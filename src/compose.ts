@@ -40,6 +40,7 @@ import { openStore, type StoreMembership, storeBytes } from './open-store.ts';
 import { packageVersion } from './package-version.ts';
 import { createContentThreads } from './resources/content-threads/content-threads.ts';
 import { createLife } from './resources/program/program-routes.ts';
+import { certificateEnd } from './server/certificate.ts';
 import { createListener } from './server/listener.ts';
 import { refuseUnmetNeeds } from './setting-needs.ts';
 import type { Services } from './store/capabilities.ts';
@@ -107,7 +108,11 @@ export async function createParts(options: ComposeOptions) {
     ...{ nextRead: () => turns.nextRead(), nextPage: () => turns.nextPage() },
   });
   try {
-    const program = { startedAt: clock(), ...differences, storeBytes: () => storeBytes(settings) };
+    const program = {
+      ...{ startedAt: clock(), ...differences },
+      storeBytes: () => storeBytes(settings),
+      certificateEnd: () => certificateEnd(settings.tlsCert),
+    };
     return await createFeatures({ ...options, clock, observe, turns, program, opened, tracing });
   } catch (error) {
     await opened.close();

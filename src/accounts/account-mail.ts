@@ -31,6 +31,8 @@ export type AccountMail = {
    * @param bound what the code belongs to besides
    */
   mint(to: Addressee, purpose: MailCodePurpose, bound?: Bound): readonly Change[];
+  /** Creates the code of an invitation that no mail has: its inviter sees it, so it proves no address. */
+  mintShown(to: Addressee, by: EarlierCaller): ShownInvitation & { readonly change: Change };
   /** Counts a mail that is about to be sent. False: the account had as many in this hour as it may. @throws StoreUnavailable */
   mayHave(purpose: MailCodePurpose, user: string): Promise<boolean>;
   /** Counts a committed mail toward the hourly limit. */
@@ -40,6 +42,14 @@ export type AccountMail = {
   settled(): Promise<void>;
   /** Refuses further requests; resolves when the queue is empty. */
   close(): Promise<void>;
+};
+
+/** An invitation as its inviter sees it, once. */
+export type ShownInvitation = {
+  readonly code: string;
+  /** The page of the application with the code; null: `COMITY_MAIL_INVITATION_URL` names none. */
+  readonly url: string | null;
+  readonly expiresAt: string;
 };
 
 type MailRequest = From & {
@@ -52,8 +62,12 @@ type MailRequest = From & {
   readonly challenge?: string;
 };
 
-/** `challenge`: of a login. `by`: the caller who invites. */
-type Bound = { readonly challenge?: string | undefined; readonly by?: EarlierCaller };
+/** `challenge`: of a login. `by`: the caller who invites. `isShown`: the code was shown to that caller. */
+type Bound = {
+  readonly challenge?: string | undefined;
+  readonly by?: EarlierCaller;
+  readonly isShown?: boolean;
+};
 
 /** The services and the parts of accounts that mails need. */
 type Mailing = Services & {
@@ -111,6 +125,7 @@ export function createAccountMail(
   return {
     isConfigured: port !== undefined,
     mint,
+    mintShown: (to, by) => mintShown(services, to, by),
     mayHave: (purpose, user) => mayHaveMail(services, purpose, user, mailsPerHourMax),
     count(purpose, user) {
       // If counting fails, the account may get one mail more.
@@ -133,6 +148,17 @@ export function createAccountMail(
       await working;
     },
   };
+}
+
+function mintShown(
+  { clock, random, settings }: Services,
+  to: Addressee,
+  by: EarlierCaller,
+): ShownInvitation & { readonly change: Change } {
+  const how = { at: clock(), seconds: secondsOfCode(settings, 'invitation'), random };
+  const { code, change } = mintCode(to, 'invitation', { by, isShown: true }, how);
+  const url = settings.mailInvitationUrl?.replaceAll('{code}', () => code) ?? null;
+  return { code, url, expiresAt: new Date(how.at + how.seconds * 1000).toISOString(), change };
 }
 
 async function sendRequested(mailing: Mailing, request: MailRequest): Promise<void> {
@@ -228,6 +254,8 @@ type MailCodeRow = {
   readonly expiresAt: number;
   /** The caller who invited, for an invitation. */
   readonly by?: EarlierCaller;
+  /** The caller who invited has seen the code. */
+  readonly isShown?: true;
 };
 
 export type FoundCode = {
@@ -237,6 +265,8 @@ export type FoundCode = {
   readonly email: string;
   /** Who invites. */
   readonly by: EarlierCaller | undefined;
+  /** Somebody besides the owner of the address has it. */
+  readonly isShown: boolean;
   readonly removal: Change;
 };
 
@@ -252,14 +282,21 @@ type MintedCode = { readonly code: string; readonly change: Change };
 function mintCode(
   to: Addressee,
   purpose: MailCodePurpose,
-  { challenge, by }: Bound,
+  { challenge, by, isShown }: Bound,
   how: { readonly at: number; readonly seconds: number; readonly random: (count: number) => Buffer },
 ): MintedCode {
   const code =
     challenge === undefined ? how.random(codeOctets).toString('base64url') : drawTypedCode(how.random);
   const id = idOfCode(code, challenge);
   const expiresAt = how.at + how.seconds * 1000;
-  const doc: MailCodeRow = { id, purpose, email: to.email, expiresAt, ...(by === undefined ? {} : { by }) };
+  const doc: MailCodeRow = {
+    id,
+    purpose,
+    email: to.email,
+    expiresAt,
+    ...(by === undefined ? {} : { by }),
+    ...(isShown === true ? { isShown } : {}),
+  };
   const next = keptRow(JSON.stringify(doc), to.id, how.at, how.at);
   return { code, change: { table: mailCodesTable, id, expect: { absent: true }, next } };
 }
@@ -283,9 +320,9 @@ export async function findCode(
     return undefined;
   const row = await store.read(mailCodesTable, idOfCode(code, challenge));
   if (row === undefined) return undefined;
-  const { purpose, email, expiresAt, by } = JSON.parse(row.doc) as MailCodeRow;
+  const { purpose, email, expiresAt, by, isShown = false } = JSON.parse(row.doc) as MailCodeRow;
   if (!purposes.includes(purpose) || expiresAt <= now) return undefined;
-  return { purpose, userId: row.owner, email, by, removal: removeRow(row) };
+  return { purpose, userId: row.owner, email, by, isShown, removal: removeRow(row) };
 }
 
 /** Codes that lead into an account, or to its address. */

@@ -2,6 +2,7 @@
  * Invitations (§5.4.9): POST /auth/invite creates an account, or finds one without a password or a second factor, and mails a code, which POST
  * /auth/invitation/accept takes with a password or a passkey. Administrators invite, and accounts that administer others. Whether the one
  * who invites may give the rights of the account is judged again when the code is used: an invitation ends with the right to make it.
+ * POST /auth/invite/link shows an administrator the code in place of a mail; who uses it has not proven the address.
  */
 import { Type } from 'typebox';
 import { actionResource, type Done } from '../kernel/action.ts';
@@ -18,9 +19,9 @@ import {
   codesOfOwner,
   type FoundCode,
   findCode,
-  mailMissing,
   mailsPerHourMax,
   removeCodes,
+  type ShownInvitation,
 } from './account-mail.ts';
 import { type AccountParts, type Attempted, commitRetried } from './account-parts.ts';
 import {
@@ -47,7 +48,7 @@ import {
   usersTable,
 } from './account-tables.ts';
 import { factOfAsk, fromOf, originOf } from './audit.ts';
-import type { PrincipalNow } from './owner-principal.ts';
+import type { EarlierCaller, PrincipalNow } from './owner-principal.ts';
 import { readFactor } from './second-factor/factor-row.ts';
 import {
   beginFirstPasskey,
@@ -89,11 +90,82 @@ export function inviteResource(parts: AccountParts, served: Served, operations: 
       ],
       permission: (principal) => permission(collection.access.create, 'create', principal),
       check: checkEmail,
-      handler: (ask, content) => (mail.isConfigured ? inviting(ask, content) : mailMissing),
+      handler: (ask, content) => (mail.isConfigured ? inviting(ask, content) : smtpMissing),
     },
     settings,
   );
 }
+
+/** POST /auth/invite/link. Undefined where a login needs a verified address, which this invitation does not make one. */
+export function inviteByLinkResource(
+  parts: AccountParts,
+  served: Served,
+  operations: Operations,
+): Resource | undefined {
+  const { base, settings } = parts;
+  const { collection } = served;
+  if (settings.verifiedEmailRequired) return undefined;
+  const { properties } = collection.schema;
+  const shown = new WeakMap<object, ShownInvitation>();
+  const inviting = invitingBy(parts, served, operations, shown);
+  return actionResource(
+    {
+      path: `${base}/auth/invite/link`,
+      tag: { ...collection, audience: 'operator' },
+      id: 'inviteUserByLink',
+      summary: 'Invite a person by a link that you pass on',
+      description:
+        'For administrators, where no mail can be sent. As `POST /auth/invite`, but sends no mail: the response has the code, and the link if `COMITY_MAIL_INVITATION_URL` is set. Only this response shows it. Whoever has it sets the first password of the account, so it verifies no address.',
+      input: {
+        name: 'LinkInvitation',
+        schema: Type.Object({ ...Type.Partial(Type.Object(properties)).properties, email: emailSchema }),
+        example: { email: exampleEmail },
+      },
+      output: {
+        schema: {
+          allOf: [
+            representationOf(collection),
+            {
+              type: 'object',
+              properties: { invitation: invitationSchema },
+              required: ['invitation'],
+            },
+          ],
+        },
+      },
+      answers: 'created-or-changed',
+      codes: [
+        ...(['account_entered', 'content_too_large', 'rate_limited', 'unique_taken'] as const),
+        ...(['field_unpatchable', 'reference_missing'] as const),
+      ],
+      permission: (principal) => permission('administrator', 'create', principal),
+      check: checkEmail,
+      async handler(ask, content) {
+        const done = await inviting(ask, content);
+        const invitation = shown.get(ask.request);
+        if (!('content' in done) || invitation === undefined) return done;
+        return { ...done, content: { ...done.content, invitation } };
+      },
+    },
+    settings,
+  );
+}
+
+const invitationSchema = {
+  description: 'The invitation. Only this response shows it.',
+  type: 'object',
+  properties: {
+    code: { type: 'string' },
+    url: { type: ['string', 'null'] },
+    expiresAt: { type: 'string', format: 'date-time' },
+  },
+  required: ['code', 'url', 'expiresAt'],
+};
+
+/** Who invites looks after the program, or knows who does. */
+const smtpMissing: Done = {
+  refused: { code: 'unavailable', message: 'no mail server is configured: set COMITY_SMTP_URL' },
+};
 
 const lost: Done = { refused: { code: 'unavailable' } };
 const hourS = 3600;
@@ -108,11 +180,18 @@ const tooMany: Done = {
   },
 };
 
-/** Invites in the unit that creates or changes the account; one that stays as it is gets a unit of its own. */
+/** Invitations that are shown in place of a mail, by their requests. */
+type Shown = WeakMap<object, ShownInvitation>;
+
+/**
+ * Invites in the unit that creates or changes the account; one that stays as it is gets a unit of its own.
+ * @param shown gets invitations that are not mailed
+ */
 function invitingBy(
   parts: AccountParts,
   served: Served,
   operations: Operations,
+  shown?: Shown,
 ): (ask: Ask, content: { readonly email: string }) => Promise<Done> {
   const { findUser, mail } = parts;
   const stages = operations({
@@ -120,7 +199,7 @@ function invitingBy(
     accompany: async (written) => {
       const accompaniment = (await served.accompany?.(written)) ?? { changes: [] };
       if ('refused' in accompaniment || written.next === null) return accompaniment;
-      const invitation = await invite(parts, written.ask, { ...written.next, id: written.id });
+      const invitation = await invite(parts, written.ask, { ...written.next, id: written.id }, shown);
       if ('refused' in invitation) return invitation;
       // A hook may have changed the address, which ends the codes of the one before.
       const removed = new Set(accompaniment.changes.map(nameOf));
@@ -130,7 +209,6 @@ function invitingBy(
   });
 
   const [create, patch] = [stagesOf(stages.create), stagesOf(stages.patch)];
-
   /** The account of the address, if the caller may know it: otherwise it is an address that is taken. */
   async function standingOf(ask: Ask, email: string): Promise<MemberStanding | undefined> {
     const found = await findUser.byEmail(normalizeEmail(email) ?? '');
@@ -156,7 +234,7 @@ function invitingBy(
     const proposed = await patch.propose(own, standing, { format: 'merge-patch', value: further });
     if (proposed.problem !== null) return { refused: proposed.problem };
     if ((proposed as { readonly unchanged?: boolean }).unchanged === true) {
-      const invitation = await invite(parts, ask, { ...row, id });
+      const invitation = await invite(parts, ask, { ...row, id }, shown);
       if ('refused' in invitation) return invitation;
       const unit = { changes: [unchanged(row), ...invitation.changes], events: [] };
       const commit = await served.store.commit(unit);
@@ -194,6 +272,7 @@ async function invite(
   parts: AccountParts,
   ask: Ask,
   account: { readonly id: string; readonly doc: string; readonly owner: string | null },
+  shown?: Shown,
 ): Promise<Accompaniment> {
   const { store, administering, mail, audit, addressOf } = parts;
   const { id, email, disabled } = readUser(account.doc);
@@ -206,10 +285,25 @@ async function invite(
   if (by === null) throw new Error('an invitation requires a caller');
   const changes = [
     ...(await removeCodes(store, id, ['invitation'], null)),
-    ...mail.mint({ id, email }, 'invitation', { by }),
+    ...(shown === undefined
+      ? mail.mint({ id, email }, 'invitation', { by })
+      : [showInvitation(parts, shown, ask, { id, email }, by)]),
     audit.entry(factOfAsk(ask, addressOf, { type: 'account.invited', subject: id })),
   ];
   return { changes };
+}
+
+/** The change of a code that is shown: a unit that is tried again draws another one. */
+function showInvitation(
+  { mail }: AccountParts,
+  shown: Shown,
+  ask: Ask,
+  to: { readonly id: string; readonly email: string },
+  by: EarlierCaller,
+): Change {
+  const { change, ...invitation } = mail.mintShown(to, by);
+  shown.set(ask.request, invitation);
+  return change;
 }
 
 async function isEntered({ store }: AccountParts, id: string): Promise<boolean> {
@@ -352,7 +446,9 @@ async function acceptOnce(
   const { hash, passkey, cookie, at } = given;
   const { user } = owner;
   const from = fromOf(ask.request, addressOf);
-  const proven = await proveAddress(parts, owner, { from, at, reason: 'account.invited' });
+  const proven = found.isShown
+    ? { changes: [unchanged(owner.row)], isClaimed: false, clear: async () => undefined }
+    : await proveAddress(parts, owner, { from, at, reason: 'account.invited' });
   // A provider may have opened one; its holder has not proven the address.
   const ends = proven.isClaimed ? await sessions.endOfUser(user.id, null) : [];
   const isEnded = new Set(ends.map(({ id }) => id));

@@ -21,6 +21,8 @@ type Me = {
   readonly roles: readonly string[];
   readonly scopes: readonly string[];
   readonly tenant: string | null;
+  /** The roles that the caller gives to accounts; absent: none. */
+  readonly grants?: readonly string[];
   /** The fields of the account that the application declares and the caller sees. */
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly authenticatedBy: Scheme;
@@ -47,6 +49,11 @@ const me = (further: Item) => ({
       roles: texts,
       scopes: texts,
       tenant: { type: ['string', 'null'] },
+      grants: {
+        ...texts,
+        description:
+          'Roles that the caller gives to accounts; of an administrator, those that the declaration names.',
+      },
       ...further,
       authenticatedBy: { enum: ['key', 'token', 'issuer', 'password', 'session-cookie'] },
     },
@@ -85,7 +92,7 @@ export function meResource(parts: AccountParts): Resource {
 }
 
 async function readCaller(
-  { store, accounts: { fieldNames } }: AccountParts,
+  { store, accounts: { fieldNames }, administering }: AccountParts,
   view: (principal: Principal) => View,
   { principal, known }: Ask,
 ): Promise<Me> {
@@ -94,17 +101,19 @@ async function readCaller(
   const isPerson = known.scheme !== 'issuer' && principal.id !== operatorId;
   const row = !isPerson ? undefined : await store.read(usersTable, principal.id);
   const user = row === undefined ? undefined : readUser(row.doc);
-  if (row === undefined || fieldNames.size === 0) return describe(principal, known.scheme, user, {});
+  const grants = administering.rolesGivenBy(principal);
+  const own = grants.length === 0 ? {} : { grants };
+  if (row === undefined || fieldNames.size === 0) return describe(principal, known.scheme, user, own);
   const seen = JSON.parse(seenBy(view(principal), row.doc, row.owner).doc) as object;
   const fields = Object.fromEntries(Object.entries(seen).filter(([name]) => fieldNames.has(name)));
-  return describe(principal, known.scheme, user, { fields });
+  return describe(principal, known.scheme, user, { ...own, fields });
 }
 
 function describe(
   principal: Authenticated,
   scheme: Scheme,
   user: User | undefined,
-  further: Pick<Me, 'fields'>,
+  further: Pick<Me, 'fields' | 'grants'>,
 ): Me {
   return {
     id: principal.id,

@@ -8,7 +8,7 @@ import { resolveBuiltIn } from '../config/collections.ts';
 import { madeMembers } from '../config/reserved-names.ts';
 import type { FieldError } from '../http/problem.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
-import type { CollectionOperation } from '../kernel/documentation.ts';
+import { type CollectionOperation, memberwiseOperations } from '../kernel/documentation.ts';
 import type { Operation, Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import type { ConditionRule } from '../model/access-function.ts';
@@ -87,14 +87,7 @@ export const viewsTable: string = viewsCollection.name;
  */
 export const viewOwnersTable = 'view_owners';
 
-const operations: ReadonlySet<CollectionOperation> = new Set([
-  'list',
-  'create',
-  'query',
-  'read',
-  'patch',
-  'remove',
-]);
+const operations: ReadonlySet<CollectionOperation> = new Set(memberwiseOperations);
 
 export function viewResources(serving: Serving): ServedCollection {
   const accounts = serving.accounts === undefined ? [] : [serving.accounts.users];

@@ -94,6 +94,8 @@ export type ResolvedAccounts = {
   readonly fieldNames: ReadonlySet<string>;
   /** Who else administers accounts, which, and the roles that they give; undefined: their own. */
   readonly admins: readonly { readonly rule: Rule; readonly grants: ReadonlySet<string> | undefined }[];
+  /** The roles of `admins`, in their order. */
+  readonly adminRoles: readonly string[];
   /** Roles whose accounts need a second factor. */
   readonly factorRoles: ReadonlySet<string>;
   /** There are accounts that administer others without being administrators. */
@@ -141,6 +143,7 @@ export function resolveAccounts(
       rule: administeringRule(usersOf(declared, administers(each), referring)),
       grants: grants.has(each.role) ? new Set(grants.get(each.role)) : undefined,
     })),
+    adminRoles: admins.map(({ role }) => role),
     isAdministered,
     factorRoles: new Set(declared.secondFactor?.required),
     isListed: access?.read !== undefined || isAdministered,

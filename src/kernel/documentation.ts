@@ -71,6 +71,11 @@ export type CollectionOperation =
   | 'import'
   | 'bulk-delete';
 
+/** The operations of a built-in collection whose members are made, changed and removed one by one. */
+export const memberwiseOperations: readonly CollectionOperation[] = [
+  ...(['list', 'create', 'query', 'read', 'patch', 'remove'] as const),
+];
+
 /** The names of a collection and its members, for schemas and operation ids, and for sentences. */
 export type CollectionNames = {
   readonly singular: string;

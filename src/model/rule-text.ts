@@ -20,6 +20,8 @@ export type Clause = {
   readonly parts: readonly Clause[];
   /** A function of the application returned it for the caller. */
   readonly isReturned?: boolean;
+  /** The text of that function. */
+  readonly source?: string;
 };
 
 const plainTexts = {
@@ -87,8 +89,8 @@ export function clauseOf(rule: Rule, caller?: Principal): Clause {
     );
   if ('allow' in rule) return leaf(rule, functionText);
   if (rule.isWhere === true) return { ...filterClause(rule.filterFor(anonymous), [], undefined), rule };
-  if (caller === undefined) return leaf(rule, functionText);
-  return { ...filterClause(rule.filterFor(caller), [], caller), rule, isReturned: true };
+  if (caller === undefined) return { ...leaf(rule, functionText), source: rule.source };
+  return { ...filterClause(rule.filterFor(caller), [], caller), rule, isReturned: true, source: rule.source };
 }
 
 const functionText = 'a function permits it';

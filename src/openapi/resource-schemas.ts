@@ -94,13 +94,18 @@ function withoutServers(declared: Item, { computed, stamp }: Collection): Item {
   return { ...declared, properties: Object.fromEntries(members), required };
 }
 
-/** A member that some caller may leave out is not required. */
+/** A member that some caller may leave out is not required; `x-required` says that those who may write it send it. */
 function sent(declared: Item, collection: Collection): Item {
   const required = requiredOf(declared);
   const always = alwaysSent(required, collection);
   if (always.length === required.length) return declared;
-  const { required: _required, ...rest } = declared;
-  return always.length === 0 ? rest : { ...rest, required: always };
+  const { required: _required, properties = {}, ...rest } = declared;
+  const byWriters = required.filter((name) => !always.includes(name) && name !== collection.tenantField);
+  const members = Object.entries(properties as Item).map(([name, member]): [string, unknown] =>
+    byWriters.includes(name) ? [name, { ...(member as Item), 'x-required': true }] : [name, member],
+  );
+  const given = { ...rest, properties: Object.fromEntries(members) };
+  return always.length === 0 ? given : { ...given, required: always };
 }
 
 function requiredOf({ required }: Item): readonly string[] {

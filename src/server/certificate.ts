@@ -124,6 +124,17 @@ function report(observe: Observe, { cert }: CertificatePair): void {
   observe({ kind: 'certificate-loaded', subject: subject.replaceAll('\n', ', '), notAfter });
 }
 
+/** The end of the certificate in a PEM file, as an ISO 8601 time; undefined where there is none. */
+export async function certificateEnd(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return new X509Certificate(await readFile(path)).validToDate.toISOString();
+  } catch {
+    // `openCertificate` reports files that are replaced by what is no certificate.
+    return undefined;
+  }
+}
+
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -19,6 +19,7 @@ const table: Statuses = [
   ['post', 'auth/me/email/undo', '204 401 403 406 409 412 413 415 422 429'],
   ['post', 'auth/invitation/accept', '200 401 403 406 412 413 415 422 429'],
   ['post', 'auth/invite', '200 201 401 403 406 409 412 413 415 422 429'],
+  ['post', 'auth/invite/link', '200 201 401 403 406 409 412 413 415 422 429'],
   ['get', 'users/{id}/second-factor', '200 401 403 404 406 412 429'],
   ['post', 'auth/password-reset', '204 401 403 406 412 413 415 422 429'],
   ['post', 'auth/password-reset/confirm', '204 401 403 406 412 413 415 422 429'],

@@ -10,7 +10,11 @@
  */
 import { Type } from 'typebox';
 import { actionOperation, actionResource, type Done, madeBy } from '../../kernel/action.ts';
-import { type CollectionOperation, representationOf } from '../../kernel/documentation.ts';
+import {
+  type CollectionOperation,
+  memberwiseOperations,
+  representationOf,
+} from '../../kernel/documentation.ts';
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
 import { idFor, idPrefixes } from '../../model/id.ts';
@@ -45,15 +49,7 @@ import {
   secretsOfKeyMax,
 } from './key-rows.ts';
 
-const operations: ReadonlySet<CollectionOperation> = new Set([
-  'list',
-  'create',
-  'query',
-  'read',
-  'patch',
-  'remove',
-  'bulk-delete',
-]);
+const operations: ReadonlySet<CollectionOperation> = new Set([...memberwiseOperations, 'bulk-delete']);
 
 export function keyResources(
   parts: AccountParts,

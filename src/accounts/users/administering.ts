@@ -27,10 +27,12 @@ export type Administering = {
   refusalOfReach(principal: Principal, account: StoredDoc): Problem | undefined;
   /** Refuses a change that neither the other rules nor the administration of accounts permit. */
   refusalOf(principal: Principal, change: AccountChange): Problem | undefined;
+  /** The roles that the principal gives to accounts; of an administrator, those that the declaration of accounts names. */
+  rolesGivenBy(principal: Principal): readonly string[];
 };
 
 export function createAdministering(accounts: ResolvedAccounts): Administering {
-  const { admins, unadministered, users } = accounts;
+  const { admins, adminRoles, unadministered, users } = accounts;
 
   /** @param does how an error names what the account has, or is to have */
   function refusalOfReach(principal: Principal, account: StoredDoc, does = has): Problem | undefined {
@@ -65,6 +67,15 @@ export function createAdministering(accounts: ResolvedAccounts): Administering {
 
   return {
     refusalOfReach: (principal, account) => refusalOfReach(principal, account),
+    rolesGivenBy(principal) {
+      if (principal.kind === 'anonymous') return [];
+      const isAny = isAdministrator(principal);
+      const given = adminRoles.flatMap((role, at) => {
+        if (!isAny && !principal.roles.has(role)) return [];
+        return [...(isAny ? [role] : []), ...(admins[at]?.grants ?? principal.roles)];
+      });
+      return [...new Set(given)].filter((role) => isAny || role !== administratorRole).sort();
+    },
     refusalOf(principal, change) {
       if (!accounts.isAdministered || isOwnChange(principal, change)) return undefined;
       const { before, next } = change;

@@ -55,7 +55,7 @@ import {
   usersTable,
 } from '../account-tables.ts';
 import { type AuditFact, factOfAsk } from '../audit.ts';
-import { inviteResource } from '../invitations.ts';
+import { inviteByLinkResource, inviteResource } from '../invitations.ts';
 import { createKeysOfOwner, keysPerUnitMax } from '../keys/key-rows.ts';
 import { viewOwnersTable, viewsTable } from '../saved-views.ts';
 import { secondFactorsTable } from '../second-factor/factor-row.ts';
@@ -89,7 +89,12 @@ export function userResources(
     create: createUserOperation(accounts, revise)(served),
     patch: revised(patchOperation(served) as Operation, revise),
   });
-  const invitation = accounts.invitations ? [inviteResource(parts, plain.served, stages)] : [];
+  const invitation = accounts.invitations
+    ? [
+        inviteResource(parts, plain.served, stages),
+        ...[inviteByLinkResource(parts, plain.served, stages) ?? []].flat(),
+      ]
+    : [];
   return {
     ...plain,
     resources: [

@@ -30,6 +30,9 @@ export const reasons = [
   ...(['unreadable', 'document', 'server', 'fixed', 'failed'] as const),
 ] as const;
 
+/** A longer function or message is cut. */
+const sourceCharactersMax = 4096;
+
 type Answer = (typeof answers)[number];
 
 type Part = {
@@ -37,6 +40,8 @@ type Part = {
   readonly text: string;
   readonly words: string;
   readonly isReturned: boolean;
+  /** The text of the function that was asked; null: there is none. */
+  readonly source: string | null;
   /** Null where the rule was not asked. */
   readonly answer: Answer | null;
   readonly parts: readonly Part[];
@@ -46,6 +51,8 @@ type Decision = {
   readonly answer: Answer;
   readonly reason: (typeof reasons)[number];
   readonly by: string | null;
+  /** The message of the exception with which a function failed. */
+  readonly failure: string | null;
   readonly text: string | null;
   readonly words: string | null;
   readonly rules: readonly Part[];
@@ -91,6 +98,33 @@ export function accessReport(judging: Judging): AccessReport {
     members: Object.keys(collection.schema.properties).map((name) =>
       memberDecisions(judging, name, { read, write: changed ? update : create }),
     ),
+  };
+}
+
+/** Decisions on the actions that are on no collection. */
+export function freeActionDecisions({
+  actions,
+  caller,
+  base,
+}: Pick<Judging, 'actions' | 'caller' | 'base'>): readonly OperationDecision[] {
+  return actions.map(({ name, method, rule, pattern }) => {
+    const kind = method === 'GET' || method === 'QUERY' ? 'read' : 'update';
+    const own = decided({ caller, subject: undefined }, rule, kind);
+    return { name, requests: [`${method} ${base}${pattern}`], ...own };
+  });
+}
+
+/** The answers and reasons without the rules, and without members that the caller never sees. */
+export function unexplained({ operations, members }: AccessReport): AccessReport {
+  const bare = <T extends Decision>(decision: T): T => ({
+    ...decision,
+    ...{ by: null, failure: null, text: null, words: null, rules: [] },
+  });
+  return {
+    operations: operations.map(bare),
+    members: members
+      .filter(({ read }) => weights[read.answer] > 0)
+      .map(({ name, read, write }) => ({ name, read: bare(read), write: bare(write) })),
   };
 }
 
@@ -151,8 +185,11 @@ function memberDecisions(
   return { name, read, write: within(within(own, document.write, 'document'), read, 'unreadable') };
 }
 
+/** The part of a judgement that a rule needs. */
+type Asking = Pick<Judging, 'caller' | 'subject'> & { readonly collection?: Collection };
+
 /** @param rule undefined: there is none */
-function decided(judging: Judging, rule: Rule | undefined, action: Action): Decision {
+function decided(judging: Asking, rule: Rule | undefined, action: Action): Decision {
   const { caller, subject } = judging;
   const answerOf = (granted: Permission): Answer => answerText(granted, subject !== undefined);
   const decide = (part: Rule): Permission =>
@@ -166,26 +203,44 @@ function decided(judging: Judging, rule: Rule | undefined, action: Action): Deci
   const early = isAdministrator(caller) ? 'administrator' : hasScope ? undefined : 'scope';
   if (rule === undefined) {
     const answer = answerOf(hasScope ? 'granted' : 'denied');
-    return { answer, reason: early ?? 'unrestricted', by: null, text: null, words: null, rules: [] };
+    return {
+      answer,
+      reason: early ?? 'unrestricted',
+      by: null,
+      failure: null,
+      text: null,
+      words: null,
+      rules: [],
+    };
   }
   const clause = calledClause(rule, early === undefined ? caller : undefined);
-  if (clause === undefined) {
+  if ('failure' in clause) {
     const shown = shownRule(judging, clauseOf(rule), () => null);
-    return { answer: answerOf('denied'), reason: 'failed', by: null, ...shown };
+    return { answer: answerOf('denied'), reason: 'failed', by: null, failure: clause.failure, ...shown };
   }
   const shown = shownRule(judging, clause, (part) => (early === undefined ? answerOf(decide(part)) : null));
   const granted = shown.rules.find(({ answer }) => answer === answerOf('granted'));
-  return { answer: answerOf(decide(rule)), reason: early ?? 'rule', by: granted?.number ?? null, ...shown };
+  return {
+    answer: answerOf(decide(rule)),
+    reason: early ?? 'rule',
+    by: granted?.number ?? null,
+    failure: null,
+    ...shown,
+  };
 }
 
 function shownRule(
-  { collection: { presentation } }: Judging,
+  { collection }: Asking,
   clause: Clause,
   decide: (rule: Rule) => Answer | null,
 ): Pick<Decision, 'text' | 'words' | 'rules'> {
-  const saying = (of: Clause) => ({ text: clauseText(of), words: clauseText(of, presentation?.labels) });
+  const saying = (of: Clause) => ({
+    text: clauseText(of),
+    words: clauseText(of, collection?.presentation?.labels),
+  });
   const show = ({ number, clause: of, answer, parts }: JudgedClause<Answer | null>): Part => ({
     ...{ number, ...saying(of), answer, isReturned: of.isReturned === true },
+    source: of.source?.slice(0, sourceCharactersMax) ?? null,
     parts: parts.map(show),
   });
   return { ...saying(clause), rules: judgedAlternatives(clause, decide).map(show) };
@@ -197,12 +252,13 @@ function answerText(granted: Permission, isOfDocument: boolean): Answer {
   return granted === 'granted' ? 'always' : 'never';
 }
 
-/** Undefined if a function of the configuration fails for the caller, as a request of the caller would (500). */
-function calledClause(rule: Rule, caller: Principal | undefined): Clause | undefined {
+/** The message of the function of the configuration that fails for the caller, as a request of the caller would (500). */
+function calledClause(rule: Rule, caller: Principal | undefined): Clause | { readonly failure: string } {
   try {
     return clauseOf(rule, caller);
-  } catch {
-    // The same failure of a request is logged with its reason; a report changes and grants nothing.
-    return undefined;
+  } catch (error) {
+    return {
+      failure: (error instanceof Error ? error.message : String(error)).slice(0, sourceCharactersMax),
+    };
   }
 }

@@ -25,6 +25,8 @@ export type ProgramReport = {
   /** Undefined: the size is not known to the program. */
   readonly storeBytes: () => number | undefined;
   readonly shownSettings: readonly ShownSetting[];
+  /** The end of the certificate of the TLS port, as an ISO 8601 time; undefined: there is none. */
+  readonly certificateEnd: () => Promise<string | undefined>;
   readonly differences: () => readonly Difference[];
 };
 
@@ -63,6 +65,12 @@ const programSchema = named('Program', {
       },
       required: ['engine', 'bytes'],
     },
+    tls: {
+      description: 'The certificate of the TLS port; null: there is none.',
+      type: ['object', 'null'],
+      properties: { notAfter: { type: 'string', format: 'date-time' } },
+      required: ['notAfter'],
+    },
     differences: {
       type: 'array',
       description:
@@ -74,7 +82,7 @@ const programSchema = named('Program', {
       },
     },
   },
-  required: ['version', 'node', 'startedAt', 'process', 'store', 'differences'],
+  required: ['version', 'node', 'startedAt', 'process', 'store', 'tls', 'differences'],
 });
 
 const programExample = {
@@ -83,11 +91,12 @@ const programExample = {
   startedAt: '2026-08-01T09:30:00.000Z',
   process: '01k1jx7v2mh5s8b4c9d0e6f3ga',
   store: { engine: 'sqlite', bytes: 1_048_576 },
+  tls: null,
   differences: [],
 };
 
 function programResource(services: Reporting, base: string, program: ProgramReport): Resource {
-  const { version, node, startedAt, storeBytes, differences } = program;
+  const { version, node, startedAt, storeBytes, certificateEnd, differences } = program;
   return actionResource(
     {
       ...{ method: 'GET', path: `${base}/meta`, tag: serviceTag, name: 'Meta' },
@@ -97,16 +106,20 @@ function programResource(services: Reporting, base: string, program: ProgramRepo
       output: { schema: programSchema, example: programExample },
       codes: [],
       permission: mayRead,
-      handler: () => ({
-        content: {
-          version,
-          node,
-          startedAt: new Date(startedAt).toISOString(),
-          process: services.store.processId,
-          store: { engine: engineOf(services), bytes: storeBytes() ?? null },
-          differences: differences(),
-        },
-      }),
+      async handler() {
+        const notAfter = await certificateEnd();
+        return {
+          content: {
+            version,
+            node,
+            startedAt: new Date(startedAt).toISOString(),
+            process: services.store.processId,
+            store: { engine: engineOf(services), bytes: storeBytes() ?? null },
+            tls: notAfter === undefined ? null : { notAfter },
+            differences: differences(),
+          },
+        };
+      },
     },
     services.settings,
   );

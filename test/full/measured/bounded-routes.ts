@@ -69,6 +69,7 @@ export const bounded: readonly { readonly why: string; readonly routes: readonly
       ...['POST /auth/second-factor/totp', 'POST /auth/second-factor/totp/confirm'],
       ...['POST /auth/second-factor/totp/remove', 'POST /auth/second-factor/recovery-codes'],
       ...['POST /auth/second-factor/passkey-options', 'POST /auth/me/email', 'POST /auth/invite'],
+      'POST /auth/invite/link',
       ...['POST /auth/invitation/passkey-options', 'GET /users/{id}/second-factor'],
     ],
   },

@@ -80,6 +80,8 @@ describeOnEachStore('invitations', async (engine) => {
           { ...rights, ...further },
           refusal(pointer, `you may not give the ${missing}`),
         );
+    const me = { status: 200, members: { grants: ['technician'] } };
+    await client.ask('GET', 'auth/me', { as: dispatcher, expect: me });
     const none = { status: 403, members: { error: 'you do not administer this account' } };
     for (const request of [make, invite]) await request(dispatcher, { ...rights, tenant: 'south' }, none);
     const made = await make(dispatcher, { ...rights, roles: ['technician'] }, 201);
@@ -251,6 +253,56 @@ describeOnEachStore('invitations', async (engine) => {
     const entered = [];
     for (const code of codes) entered.push((await accept({ code, password })).status);
     assert.deepEqual(entered.sort(), [200, 400, 400, 400]);
+  });
+
+  test('without a mail server, only an administrator gets the link, once, and it verifies no address', async (context) => {
+    const page = 'https://app.shop.example/join#{code}';
+    const program = await startServer({ config, engine, env: { COMITY_MAIL_INVITATION_URL: page } });
+    context.after(() => program.stop());
+    const post = (path: string, json: object, expect: Expectation, as?: string) =>
+      program.send('POST', `/api/v1/${path}`, {
+        ...{ json, expect },
+        ...(as === undefined ? {} : { headers: bearer(as) }),
+      });
+    const email = 'lia@field.example';
+    await post(
+      'auth/invite',
+      { email },
+      {
+        ...{ status: 503, code: 'unavailable' },
+        members: { error: 'no mail server is configured: set COMITY_SMTP_URL' },
+      },
+    );
+    const made = await post('auth/invite/link', { email, tenant: 'north', roles: ['dispatcher'] }, 201);
+    const { id, invitation } = made.json();
+    assert.equal(invitation.url, page.replace('{code}', invitation.code));
+    assert.ok(Date.parse(invitation.expiresAt) > Date.now());
+    assert.ok(!(await program.send('GET', `/api/v1/users/${id}`)).body.includes(invitation.code));
+    // Another one ends it.
+    const again = await post('auth/invite/link', { email }, 200);
+    const { code } = again.json().invitation;
+    await post('auth/invitation/accept', { code: invitation.code, password }, [400, 'code_invalid']);
+    const entered = await post('auth/invitation/accept', { code, password }, 200);
+    const { emailVerified } = (await program.send('GET', `/api/v1/users/${id}`)).json();
+    assert.equal(emailVerified, false);
+    await post('auth/invitation/accept', { code, password }, [400, 'code_invalid']);
+    await post('auth/invite/link', { email }, [409, 'account_entered']);
+    // Who administers accounts without being an administrator waits for the mail.
+    const { token } = entered.json();
+    await post(
+      'auth/invite/link',
+      { email: 'leo@field.example', tenant: 'north' },
+      [403, 'forbidden'],
+      token,
+    );
+  });
+
+  test('no link where a login needs a verified address', async (context) => {
+    const env = { COMITY_VERIFIED_EMAIL_REQUIRED: 'on', COMITY_SMTP_URL: mails.url };
+    const program = await startServer({ config, engine, env });
+    context.after(() => program.stop());
+    const json = { email: 'lia@field.example' };
+    await program.send('POST', '/api/v1/auth/invite/link', { json, expect: 404 });
   });
 
   test('an invitation passes the hooks of accounts, and needs their fields', async (context) => {

@@ -14,12 +14,14 @@ type Part = {
   readonly words: string;
   readonly answer: string | null;
   readonly isReturned: boolean;
+  readonly source: string | null;
   readonly parts: readonly Part[];
 };
 type Decision = {
   readonly answer: string;
   readonly reason: string;
   readonly by: string | null;
+  readonly failure: string | null;
   readonly text: string | null;
   readonly words: string | null;
   readonly rules: readonly Part[];
@@ -109,6 +111,7 @@ describeOnEachStore('the access report', async (engine) => {
     assert.deepEqual([of.answer, of.rules[0]?.isReturned], ['depends', true]);
     const byChief = await operation('collection=orders&role=chief', 'delete');
     assert.deepEqual([byChief.text, byChief.answer, byChief.reason], ['always', 'depends', 'unreadable']);
+    assert.match(of.rules[0]?.source ?? '', /^\(principal, document\) =>/);
     const beyond = await operation(`collection=notes&account=${olaf.userId}`, 'read');
     assert.equal(beyond.text, 'orderId.owner is the caller');
   });
@@ -176,6 +179,14 @@ describeOnEachStore('the access report', async (engine) => {
           ['notes', note],
         ] as const) {
           const { operations, members } = await report(`collection=${of}&id=${id}${query}`);
+          const own = await client.ask('GET', `meta/access?account=me&collection=${of}&id=${id}`, as);
+          if (operations[0]?.answer === 'yes')
+            assert.deepEqual(
+              (own.json() as Report).operations.map(({ name, answer }) => `${name} ${answer}`),
+              operations.map(({ name, answer }) => `${name} ${answer}`),
+              `${who} asks about themselves`,
+            );
+          else assert.match(own.json().error, /^id: there is no document /);
           const says = (name: string) => operations.find((each) => each.name === name)?.answer === 'yes';
           const read = await client.ask('GET', `${of}/${id}`, as);
           assert.equal(read.status === 200, says('read'), `${who} reads ${of} ${read.body}`);
@@ -202,12 +213,61 @@ describeOnEachStore('the access report', async (engine) => {
   });
 
   test('says that a function fails, as a request of the caller does', async () => {
-    const { answer, reason } = await operation('collection=faults&role=breaker', 'read');
+    const { answer, reason, failure, rules } = await operation('collection=faults&role=breaker', 'read');
     assert.deepEqual([answer, reason], ['never', 'failed']);
+    assert.equal(failure, 'this rule cannot judge a breaker');
+    assert.match(rules[0]?.source ?? '', /^\(principal\) => \{\s+if \(principal\.roles\.has\('breaker'\)\)/);
     assert.equal((await operation('collection=faults&role=breaker', 'update')).reason, 'failed');
   });
 
-  test('is for administrators', async () => {
+  test('tells everyone what they may do themselves, without the rules and what they never see', async () => {
+    const own = async (query: string, as?: string): Promise<Report> => {
+      const response = await client.ask('GET', `meta/access?account=me&${query}`, { as, expect: 200 });
+      return response.json();
+    };
+    const byOlaf = await own('collection=orders', olaf.token);
+    assert.deepEqual(
+      byOlaf.operations.map(({ name, answer }) => `${name} ${answer}`),
+      [
+        ...['read depends', 'create always', 'update depends', 'replace depends', 'delete depends'],
+        ...['assign depends', 'stats always'],
+      ],
+    );
+    const shown = [...byOlaf.operations, ...byOlaf.members.flatMap(({ read, write }) => [read, write])];
+    for (const { by, text, words, rules, failure } of shown)
+      assert.deepEqual([by, text, words, rules, failure], [null, null, null, [], null]);
+    assert.deepEqual(byOlaf.roles, []);
+    const names = (of: Report) => of.members.map(({ name }) => name);
+    assert.ok(!names(await own(`collection=orders&id=${closed}`, olaf.token)).includes('margin'));
+    assert.ok(names(await own(`collection=orders&id=${closed}`, dora.token)).includes('margin'));
+    const byNobody = await own('collection=orders');
+    assert.equal(byNobody.operations.find(({ name }) => name === 'create')?.answer, 'never');
+    const byRoot = await own('collection=orders', root.token);
+    assert.deepEqual(byRoot.roles, ['dispatcher']);
+    assert.notEqual(byRoot.operations[2]?.text, null);
+  });
+
+  test('tells which actions on no collection a caller may call', async () => {
+    const answersOf = async (as?: string) => {
+      const { json } = await client.ask('GET', 'meta/access?account=me', { as, expect: 200 });
+      const { collection, operations } = json() as Report & { collection: null };
+      return [collection, ...operations.map(({ requests, answer }) => `${requests} ${answer}`)];
+    };
+    assert.deepEqual(await answersOf(dora.token), [null, 'POST /api/v1/close-day always']);
+    assert.deepEqual(await answersOf(olaf.token), [null, 'POST /api/v1/close-day never']);
+    for (const [account, status] of [
+      [dora, 204],
+      [olaf, 403],
+    ] as const)
+      await client.ask('POST', 'close-day', { as: account.token, expect: status });
+  });
+
+  test('tells who may create accounts', async () => {
+    const { operations } = await report('collection=users&role=dispatcher');
+    assert.equal(operations.find(({ name }) => name === 'create')?.answer, 'never');
+  });
+
+  test('tells nobody else about others', async () => {
     assert.equal((await ask('collection=orders', dora.token)).status, 403);
     assert.equal((await client.ask('GET', 'meta/access?collection=orders')).status, 401);
     assert.equal((await ask('collection=orders', root.token)).status, 200);
@@ -216,7 +276,7 @@ describeOnEachStore('the access report', async (engine) => {
   describe('refuses', () => {
     const long = 'a'.repeat(65);
     const refusals: readonly (readonly [query: string, message: RegExp])[] = [
-      ['', /^the query parameter "collection" is required$/],
+      ['id=none', /^id needs a collection$/],
       ['collection=order', /^collection: there is no collection "order"; did you mean orders\?$/],
       ['collection=orders&role=a&role=b', /^each query parameter may be named once$/],
       ['collection=orders&rule=a', /^unknown query parameter "rule"; the parameters are collection, role, /],

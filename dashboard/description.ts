@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals';
 import { isObject, send } from './send.ts';
 
-/** How the value of a member is shown (`display` of the declaration). */
+/** The way in which the value of a member is shown (`display` of the declaration). */
 export type Display = {
   readonly as?: 'money' | 'percent' | 'duration' | 'bytes' | 'country' | 'state' | 'link' | 'long';
   readonly currency?: string;
@@ -38,8 +38,10 @@ export type Schema = {
   readonly maximum?: number;
   /** Name of the collection whose ids the member holds. */
   readonly 'x-references'?: string;
-  /** How the value is shown, and how the documents of the schema are (`labels`, `title`, `groups` of the declaration). */
+  /** The way in which the value is shown, and the documents of the schema are (`labels`, `title`, `groups` of the declaration). */
   readonly 'x-display'?: Display;
+  /** Callers that may write the member have to. */
+  readonly 'x-required'?: boolean;
   /** The description without what is for programs. */
   readonly 'x-help'?: string;
   readonly 'x-presentation'?: {
@@ -312,6 +314,11 @@ export function pathEnum(path: string): readonly string[] {
   return values.filter((each) => typeof each === 'string');
 }
 
+/** The schema of the content that a POST to the path takes. */
+export function requestSchema(path: string): Schema | undefined {
+  return inputOf(document?.paths[path]?.post);
+}
+
 /** Answers what paths exist, such as `/api/v1/users/{id}/sessions`. */
 export function hasPath(path: string): boolean {
   return document?.paths[path] !== undefined;
@@ -463,32 +470,7 @@ export function isCollection(list: Listed): boolean {
 }
 
 const builtIn: ReadonlySet<string> = new Set([
-  ...[
-    'users',
-    'keys',
-    'audit',
-    'portal-links',
-    'portal',
-    'views',
-    'accounts',
-    'endpoints',
-    'deliveries',
-    'recoveries',
-    'event-types',
-    'received',
-    'senders',
-  ],
-  ...[
-    'subscribers',
-    'jobs',
-    'mails',
-    'hold',
-    'queries',
-    'operations',
-    'events',
-    'realtime',
-    'service',
-    'webhooks',
-    'actions',
-  ],
+  ...['users', 'keys', 'audit', 'portal-links', 'portal', 'views', 'accounts', 'endpoints', 'deliveries'],
+  ...['recoveries', 'event-types', 'received', 'senders', 'subscribers', 'jobs', 'mails', 'hold', 'queries'],
+  ...['operations', 'events', 'realtime', 'service', 'webhooks', 'actions'],
 ]);

@@ -1,5 +1,5 @@
 /**
- * What needs a person now, from lists and reports that the caller may read: each finding is a sentence with its number, the time since when,
+ * Findings that need a person now, from lists and reports that the caller may read: each finding is a sentence with its number, the time since when,
  * and the page that mends it. Every read is of a bounded number of rows that an index has together.
  */
 import { useEffect, useState } from 'preact/hooks';
@@ -15,6 +15,7 @@ import type {
   StoreReport,
 } from './api-types.ts';
 import { base, pathOf } from './description.ts';
+import { timeText } from './presentation.ts';
 import { linkTo } from './route.ts';
 import { isObject, send } from './send.ts';
 import { isAdministrator, readable } from './session.ts';
@@ -25,7 +26,7 @@ export type Finding = {
   readonly tone: 'bad' | 'warn';
   readonly text: string;
   readonly since?: string | undefined;
-  /** What another page shows of it. */
+  /** A sentence from the page that has more of it. */
   readonly detail?: string | undefined;
   readonly link: string;
 };
@@ -52,6 +53,7 @@ const operationsMax = 20;
 /** Endpoints and jobs that have a line of their own. */
 const linesMax = 5;
 const dayMs = 86_400_000;
+const expirySoonMs = 30 * dayMs;
 const freeShareLeast = 0.1;
 const freeShareBad = 0.03;
 
@@ -76,11 +78,19 @@ export function useFindings(): Findings {
   return findings;
 }
 
-async function readFindings(): Promise<Findings> {
-  const possible = looks.filter(({ list }) =>
+function looksOfCaller(): readonly Look[] {
+  return looks.filter(({ list }) =>
     list === undefined ? isAdministrator() : readable.value.has(pathOf(list)),
   );
-  const found = await Promise.all(possible.map(({ read }) => read().catch(() => undefined)));
+}
+
+/** The caller may read something of the program that could need a person. */
+export function hasLooks(): boolean {
+  return looksOfCaller().length > 0;
+}
+
+async function readFindings(): Promise<Findings> {
+  const found = await Promise.all(looksOfCaller().map(({ read }) => read().catch(() => undefined)));
   const items = found.flatMap((each) => each ?? []);
   return {
     items: [...items.filter(({ tone }) => tone === 'bad'), ...items.filter(({ tone }) => tone === 'warn')],
@@ -115,6 +125,8 @@ const looks: readonly Look[] = [
   { list: 'operations', read: findOperations },
   { list: 'mails', read: findMails },
   { list: 'senders', read: findSecrets },
+  { list: 'keys', read: findExpiringKeys },
+  { list: undefined, read: findCertificate },
   { list: undefined, read: findDisk },
   { list: undefined, read: findDifferences },
   { list: undefined, read: findErrors },
@@ -181,7 +193,7 @@ function answerOf(delivery: Sample | undefined): string | undefined {
   return lastError === null ? undefined : `The last attempt: ${errorText(lastError)}.`;
 }
 
-/** Of the endpoints with failures among the newest deliveries. */
+/** Endpoints with failures among the newest deliveries that still fail. */
 async function findFailingEndpoints(failed: readonly Sample[]): Promise<readonly Finding[]> {
   const ids = [...new Set(failed.map(({ endpointId }) => endpointId))].slice(0, linesMax);
   const found = await Promise.all(
@@ -205,7 +217,7 @@ const disabledReasons: Readonly<Record<string, string>> = {
   failing: 'It failed for too long.',
 };
 
-/** Those that a person has disabled need nobody. */
+/** Endpoints that Comity has disabled; a person who disabled one knows why. */
 async function findDisabledEndpoints(): Promise<readonly Finding[]> {
   const { items } = await rowsOf<Endpoint>(
     '/endpoints?status=disabled&limit=100&fields=id,url,disabledReason,updatedAt',
@@ -343,6 +355,31 @@ async function findSecrets(): Promise<readonly Finding[]> {
     const text = `The earlier secrets of the sender ${name} end within a day.`;
     return [{ tone: 'warn' as const, text, link: linkTo('senders') }];
   });
+}
+
+type Expiring = { readonly id: string; readonly name: string; readonly expiresAt: string };
+
+/** Keys that stop working within {@link expirySoonMs}; one that has expired is in the list of keys. */
+async function findExpiringKeys(): Promise<readonly Finding[]> {
+  const now = Date.now();
+  const query = new URLSearchParams({ fields: 'id,name,expiresAt', limit: String(linesMax) });
+  query.set('expiresAt[gt]', new Date(now).toISOString());
+  query.set('expiresAt[lt]', new Date(now + expirySoonMs).toISOString());
+  const { items } = await rowsOf<Expiring>(`/keys?${query}`);
+  return items.map(({ id, name, expiresAt }) => ({
+    ...{ tone: 'warn', text: `The key ${name} expires ${timeText(expiresAt, true)}.` },
+    link: linkTo('member', { path: pathOf('keys'), id }),
+  }));
+}
+
+async function findCertificate(): Promise<readonly Finding[]> {
+  const { tls } = await read<Program>('/meta');
+  if (tls === null) return [];
+  const leftMs = Date.parse(tls.notAfter) - Date.now();
+  if (leftMs >= expirySoonMs) return [];
+  const [tone, word] = leftMs < 0 ? (['bad', 'expired'] as const) : (['warn', 'expires'] as const);
+  const text = `The TLS certificate ${word} ${timeText(tls.notAfter, true)}.`;
+  return [{ tone, text, link: linkTo('system') }];
 }
 
 async function findDisk(): Promise<readonly Finding[]> {

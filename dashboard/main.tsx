@@ -2,10 +2,13 @@
 import { type ComponentChildren, type JSX, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { DifferencesBanner } from './components/about-server.tsx';
+import { nameOfStep, titleOf } from './components/action-panel.tsx';
+import { Notices } from './components/notice.tsx';
 import { Palette } from './components/palette.tsx';
 import { description, isCollection, type Listed, readDescription } from './description.ts';
 import { AccessPage } from './pages/access-page.tsx';
 import { AccountPage } from './pages/account-page.tsx';
+import { ActionsPage, freeActions } from './pages/actions-page.tsx';
 import { ExplainPage } from './pages/explain-page.tsx';
 import { FirstRunPage } from './pages/first-run-page.tsx';
 import { HomePage } from './pages/home-page.tsx';
@@ -61,6 +64,7 @@ function Dashboard(): JSX.Element {
         {isAdministrator() && route.value.view !== '' ? <DifferencesBanner /> : null}
         <View />
       </main>
+      <Notices />
     </>
   );
 }
@@ -81,6 +85,7 @@ function View(): JSX.Element {
   if (view === 'explain') return <ExplainPage query={query} />;
   if (view === 'live') return <LivePage />;
   if (view === 'system') return <SystemPage />;
+  if (view === 'actions') return <ActionsPage />;
   return webhooksView(route.value) ?? <HomePage />;
 }
 
@@ -125,11 +130,16 @@ function Navigation({ lists }: { readonly lists: readonly Listed[] }): JSX.Eleme
       <div class="who">
         <Palette
           lists={lists}
-          pages={[...pages, ['account', 'Account']].map(([name = '', text = '']) => ({
-            text,
-            kind: 'Page',
-            run: () => go(linkTo(name)),
-          }))}
+          pages={[
+            ...[...pages, ['account', 'Account']].map(([name = '', text = '']) => ({
+              ...{ text, kind: 'Page' },
+              run: () => go(linkTo(name)),
+            })),
+            ...freeActions().map((step) => ({
+              ...{ text: titleOf(step), kind: 'Action' },
+              run: () => go(linkTo('actions', { $action: nameOfStep(step) })),
+            })),
+          ]}
         />
         <a href={linkTo('account')} aria-current={view === 'account' ? 'page' : undefined}>
           {caller.value?.email ?? callerNames[caller.value?.kind ?? ''] ?? caller.value?.kind}
@@ -159,6 +169,7 @@ function pagesOf(): readonly (readonly [view: string, text: string])[] {
     ['', 'Home'],
     ['live', 'Live'],
     ...(isAdministrator() ? [['system', 'System'] as const] : []),
+    ...(freeActions().length > 0 ? [['actions', 'Actions'] as const] : []),
     ['query', 'Query'],
     ['explain', 'Requests explained'],
   ];

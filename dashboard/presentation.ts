@@ -1,5 +1,5 @@
 /**
- * What people read in place of names and values: labels of lists and members, and values as money, durations or states, as the declaration
+ * The texts that people read in place of names and values: labels of lists and members, and values as money, durations or states, as the declaration
  * says it (`x-presentation`, `x-display`), or else as the names and values suggest. Numbers and times are those of the reader's language.
  */
 import { type Display, type Listed, resolve, type Schema } from './description.ts';
@@ -19,6 +19,18 @@ export function labelOf(schema: Schema, name: string): string {
 
 export function displayOf(schema: Schema, name: string): Display {
   return memberOf(schema, name)['x-display'] ?? {};
+}
+
+const numericDisplays: ReadonlySet<Display['as']> = new Set(['money', 'percent', 'duration', 'bytes']);
+
+/** Values of the member are numbers for people, which stand below each other at the right. */
+export function isNumeric(schema: Schema, name: string): boolean {
+  const { type, 'x-references': target } = memberOf(schema, name);
+  const types = [type].flat().filter((each) => each !== 'null');
+  const isNumber = types.length === 1 && (types[0] === 'number' || types[0] === 'integer');
+  // Seconds since the epoch (§6.2) are shown as a time.
+  if (isNumber) return target === undefined && name !== 'created';
+  return numericDisplays.has(displayOf(schema, name).as);
 }
 
 /** The label for several documents of the list. */

@@ -32,6 +32,11 @@ export function membersOfTitle(list: Listed | undefined): readonly string[] {
   return first === undefined ? [] : [first];
 }
 
+/** The id of a document, as the path of its list's members has it. */
+export function idOf(list: Listed, document: Members): string {
+  return String(document[list.member?.parameter ?? 'id'] ?? document.id ?? '');
+}
+
 /** A one-line name of a document: as the declaration says, or the first member that names things; its id if it has neither. */
 export function titleOf(list: Listed | undefined, document: unknown, depth = 0): string {
   if (!isObject(document)) return '';

@@ -4,6 +4,7 @@ import type { Me } from './api-types.ts';
 import { base, description, type Listed, pathOf } from './description.ts';
 import { usePasskey } from './passkeys.ts';
 import { forgetTitles } from './reference-titles.ts';
+import { forgetRights } from './rights.ts';
 import { isObject, key, type Problem, problemOf, type Reply, send } from './send.ts';
 
 /** Undefined: not known yet; null: no caller is logged in. */
@@ -38,9 +39,10 @@ export async function findCaller(): Promise<void> {
   if (caller.value === null && key.value !== null) key.value = null;
 }
 
-/** What the views need to know of a caller comes first, so that none of them shows what it may not. */
+/** Reads the rights of the caller before any view is shown, so that none shows too much. */
 async function enter(reply: Reply): Promise<void> {
   forgetTitles();
+  forgetRights();
   importable.value = new Map();
   const found = reply.status === 200 && isObject(reply.json) ? (reply.json as unknown as Me) : null;
   if (found !== null) {

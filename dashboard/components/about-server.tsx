@@ -1,4 +1,4 @@
-/** What the server is: version, start, store and health; a banner on each page if processes of the store differ. */
+/** The server in a few facts: version, start, store and health; a banner on each page if processes of the store differ. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Program } from '../api-types.ts';

@@ -21,7 +21,7 @@ export function ActionOutput({ step, reply }: OutputProps): JSX.Element {
   if (status === 202 && isObject(reply.json)) return <Progress step={step} operation={reply.json} />;
   const isEmpty = octets === undefined || octets.size === 0;
   return (
-    <div class="output" role="status">
+    <div class="output">
       <p class="saved">{status === 0 ? 'Done. It leads to another address.' : 'Done.'}</p>
       {isEmpty ? null : <Content step={step} reply={reply} octets={octets} />}
     </div>

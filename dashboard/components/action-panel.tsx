@@ -10,6 +10,7 @@ import { go, linkTo, route } from '../route.ts';
 import { isObject, type Problem, problemOf, type Reply, type SendOptions, send } from '../send.ts';
 import { ActionOutput } from './action-output.tsx';
 import { faultsAt, kindOf, withoutNulls } from './form-values.ts';
+import { announceAction, type Concerned } from './notice.tsx';
 import { SchemaForm } from './schema-form.tsx';
 import { SecretOnce } from './secret-once.tsx';
 import { SidePanel } from './side-panel.tsx';
@@ -17,7 +18,7 @@ import { SidePanel } from './side-panel.tsx';
 type ActionsProps = {
   readonly steps: readonly Step[];
   /** The path of the document that the requests are on, in place of the one with its capture. */
-  readonly member?: { readonly path: string; readonly target: string };
+  readonly member?: Concerned & { readonly path: string; readonly target: string };
   /** Called after each request that was carried out. */
   readonly onDone: () => Promise<void> | void;
 };
@@ -47,6 +48,7 @@ export function Actions({ steps, member, onDone }: ActionsProps): JSX.Element | 
       {open === undefined ? null : (
         <ActionPanel
           step={open}
+          concerned={member}
           path={member === undefined ? open.path : open.path.replace(member.path, member.target)}
           onDone={onDone}
           onClose={() => show()}
@@ -69,12 +71,13 @@ type Files = Readonly<Record<string, readonly File[]>>;
 
 type PanelProps = {
   readonly step: Step;
+  readonly concerned: Concerned | undefined;
   readonly path: string;
   readonly onDone: () => Promise<void> | void;
   readonly onClose: () => void;
 };
 
-function ActionPanel({ step, path, onDone, onClose }: PanelProps): JSX.Element {
+function ActionPanel({ step, concerned, path, onDone, onClose }: PanelProps): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [reply, setReply] = useState<Reply | undefined>(undefined);
   const [files, setFiles] = useState<Files>({});
@@ -83,7 +86,9 @@ function ActionPanel({ step, path, onDone, onClose }: PanelProps): JSX.Element {
     const given = await carryOut({ step, path, members: withoutNulls(members), files, isWaiting });
     setProblem(problemOf(given));
     setReply(given.status < 400 ? given : undefined);
-    if (given.status < 400) await onDone();
+    if (given.status >= 400) return;
+    announceAction(titleOf(step), concerned, given.status === 202);
+    await onDone();
   };
   return (
     <SidePanel title={titleOf(step)} isDone={reply !== undefined} onClose={onClose}>

@@ -1,4 +1,4 @@
-/** How things go: requests, errors, writes and deliveries of the last hour or day as lines, with the same numbers as a table. */
+/** The activity of the process: requests, errors, writes and deliveries of the last hour or day as lines, with the same numbers as a table. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Activity, Program } from '../api-types.ts';

@@ -5,6 +5,7 @@ import type { Backup } from '../api-types.ts';
 import { base } from '../description.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { ConfirmButton } from './confirm-button.tsx';
+import { Table } from './plain-table.tsx';
 import { ProblemNote } from './problem.tsx';
 import { sizeText, Time } from './value.tsx';
 
@@ -85,38 +86,22 @@ type BackupTableProps = {
 function BackupTable({ items, onDelete }: BackupTableProps): JSX.Element | null {
   if (items.length === 0) return null;
   return (
-    <section class="scroll" tabIndex={0} aria-label="Table of backups">
-      <table>
-        <thead>
-          <tr>
-            <th>Time</th>
-            <th>Size</th>
-            <th>File</th>
-            <th>Action</th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map(({ id, file, bytes, createdAt }) => (
-            <tr key={id}>
-              <td>
-                <Time value={createdAt} />
-              </td>
-              <td class="number">{sizeText(bytes)}</td>
-              <td>
-                <code>{file}</code>
-              </td>
-              <td>
-                <ConfirmButton
-                  action="Delete"
-                  question="Delete this backup?"
-                  onConfirm={() => onDelete(id)}
-                />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table label="Table of backups" headings={['Time', { text: 'Size', isNumeric: true }, 'File', 'Action']}>
+      {items.map(({ id, file, bytes, createdAt }) => (
+        <tr key={id}>
+          <td>
+            <Time value={createdAt} />
+          </td>
+          <td class="number">{sizeText(bytes)}</td>
+          <td>
+            <code>{file}</code>
+          </td>
+          <td>
+            <ConfirmButton action="Delete" question="Delete this backup?" onConfirm={() => onDelete(id)} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

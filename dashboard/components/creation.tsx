@@ -3,10 +3,10 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Listed } from '../description.ts';
 import { nameOf } from '../presentation.ts';
+import { rightsIn } from '../rights.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
-import { useClosed } from './closed-members.ts';
 import { withoutNulls } from './form-values.ts';
-import { ProblemNote } from './problem.tsx';
+import { announce } from './notice.tsx';
 import { SchemaForm } from './schema-form.tsx';
 import { SecretOnce } from './secret-once.tsx';
 import { SidePanel } from './side-panel.tsx';
@@ -16,24 +16,28 @@ type CreationProps = { readonly list: Listed; readonly onDone: () => void };
 export function Creation({ list, onDone }: CreationProps): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [made, setMade] = useState<Record<string, unknown> | undefined>(undefined);
-  const closed = useClosed(list);
+  const rights = rightsIn(list);
+  const mayCreate = rights?.may('create') === true;
   const secret = made === undefined ? undefined : shownOnce(list, made);
   const create = async (members: Record<string, unknown>) => {
     const reply = await send('POST', list.path, { json: withoutNulls(members) });
     setProblem(problemOf(reply));
     if (reply.status >= 400) return;
+    const document = isObject(reply.json) ? reply.json : members;
+    announce('Created', list, document);
     if (isObject(reply.json) && shownOnce(list, reply.json) !== undefined) setMade(reply.json);
     else onDone();
   };
   return (
     <SidePanel title={`New: ${list.schema.title ?? nameOf(list)}`} onClose={onDone}>
-      {closed === undefined ? <p class="loading">Loading…</p> : <ProblemNote problem={closed.problem} />}
+      {rights === undefined ? <p class="loading">Loading…</p> : null}
+      {rights === undefined || mayCreate ? null : <p>You may not create one.</p>}
       {secret === undefined ? null : <SecretOnce secret={secret} made={made} onDone={onDone} />}
-      {secret !== undefined || closed === undefined || list.create === undefined ? null : (
+      {secret !== undefined || rights === undefined || !mayCreate || list.create === undefined ? null : (
         <SchemaForm
           {...{ list, problem }}
-          schema={list.create}
-          closed={closed.members}
+          schema={rights.seen(list.create)}
+          closed={rights.closed(Object.keys(list.create.properties ?? {}))}
           submit="Create"
           onSubmit={create}
           onCancel={onDone}

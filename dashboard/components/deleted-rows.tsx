@@ -10,6 +10,8 @@ import { titleOf } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { Actor, type ActorValue } from './actor.tsx';
+import { announce } from './notice.tsx';
+import { Table } from './plain-table.tsx';
 import { ProblemNote } from './problem.tsx';
 import { Time } from './value.tsx';
 
@@ -23,12 +25,11 @@ type Deletion = {
 
 export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
   const { deletions, problem, setProblem, read } = useDeletions(list);
-  const [restored, setRestored] = useState<Deletion | undefined>(undefined);
   const restore = async (deletion: Deletion) => {
     const reply = await send('POST', `${memberPath(list, deletion.id)}/restore`);
     setProblem(problemOf(reply));
     if (reply.status >= 400) return;
-    setRestored(deletion);
+    announce('Restored', list, deletion.document);
     await read();
   };
   return (
@@ -38,51 +39,29 @@ export function DeletedRows({ list }: { readonly list: Listed }): JSX.Element {
         <a href={linkTo('list', { path: list.path })}>Back to the list</a>
       </p>
       <ProblemNote problem={problem} />
-      <p role="status" class="saved">
-        {restored === undefined ? null : (
-          <>
-            Restored{' '}
-            <a href={linkTo('member', { path: list.path, id: restored.id })}>
-              {titleOf(list, restored.document)}
-            </a>
-            .
-          </>
-        )}
-      </p>
       {deletions?.length === 0 ? <p class="empty">Nothing is deleted.</p> : null}
       {deletions === undefined || deletions.length === 0 ? null : (
-        <section class="scroll" tabIndex={0} aria-label={`Deleted ${nameOf(list)}`}>
-          <table>
-            <thead>
-              <tr>
-                <th>Document</th>
-                <th>Deleted</th>
-                <th>By</th>
-                <th>
-                  <span class="hidden">Restoration</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {deletions.map((each) => (
-                <tr key={each.id}>
-                  <td>{titleOf(list, each.document)}</td>
-                  <td>
-                    <Time value={String(each.document.deletedAt)} />
-                  </td>
-                  <td>
-                    <Actor actor={each.actor} />
-                  </td>
-                  <td>
-                    <button type="button" class="small" onClick={() => restore(each)}>
-                      Restore <span class="hidden">{titleOf(list, each.document)}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table
+          label={`Deleted ${nameOf(list)}`}
+          headings={['Document', 'Deleted', 'By', { text: 'Restoration', isHidden: true }]}
+        >
+          {deletions.map((each) => (
+            <tr key={each.id}>
+              <td>{titleOf(list, each.document)}</td>
+              <td>
+                <Time value={String(each.document.deletedAt)} />
+              </td>
+              <td>
+                <Actor actor={each.actor} />
+              </td>
+              <td>
+                <button type="button" class="small" onClick={() => restore(each)}>
+                  Restore <span class="hidden">{titleOf(list, each.document)}</span>
+                </button>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </>
   );

@@ -7,10 +7,11 @@ import { useRef, useState } from 'preact/hooks';
 import { type Conflict, changeDocument, type Members, type Version } from '../change-document.ts';
 import { isCollection, type Listed, memberPath } from '../description.ts';
 import { titleOf } from '../reference-titles.ts';
+import { type Rights, readRights } from '../rights.ts';
 import type { Problem } from '../send.ts';
 import { CellEditor, reasonNotEdited } from './cell-editor.tsx';
-import { type Closed, findClosed } from './closed-members.ts';
 import { ConflictView } from './conflict.tsx';
+import { announceChange } from './notice.tsx';
 import { ProblemNote } from './problem.tsx';
 import { SidePanel } from './side-panel.tsx';
 
@@ -79,6 +80,7 @@ export function useCells({ list, items, columns, idOf, scroller, onChanged }: Ce
     if ('conflict' in done) setConflict({ ...done.conflict, id });
     if ('made' in done) {
       setConflict(undefined);
+      announceChange({ list, changed, before, made: done.made });
       onChanged(id, done.made);
     }
     return 'problem' in done ? done.problem : undefined;
@@ -107,15 +109,15 @@ export function useCells({ list, items, columns, idOf, scroller, onChanged }: Ce
 
 /** Why a member is not edited in the list; each document is asked once which are closed to the caller. */
 function useReasons(list: Listed, idOf: CellsOptions['idOf']) {
-  const known = useRef(new Map<string, Promise<Closed>>());
+  const known = useRef(new Map<string, Promise<Rights>>());
   return async (item: Members, name: string): Promise<string | undefined> => {
     const fixed = reasonNotEdited(list, name);
     if (fixed !== undefined) return fixed;
     const id = idOf(item);
-    const found = known.current.get(id) ?? findClosed(list, memberPath(list, id));
+    const found = known.current.get(id) ?? readRights(list, id);
     known.current.set(id, found);
-    const { members, problem } = await found;
-    return problem?.message ?? (members.has(name) ? 'You may not change this.' : undefined);
+    const { may, closed } = await found;
+    return may('update') && closed([name]).size === 0 ? undefined : 'You may not change this.';
   };
 }
 

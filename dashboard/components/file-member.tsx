@@ -11,7 +11,7 @@ import { ProblemNote } from './problem.tsx';
 
 type FileMemberProps = {
   readonly list: Listed;
-  /** Of the document. */
+  /** The id of the document. */
   readonly id: string;
   readonly field: FileField;
   readonly value: unknown;

@@ -1,4 +1,4 @@
-/** What came of an import or its dry run: the counts, and the faults with their lines and columns, as a table and as a file. */
+/** The result of an import or of its dry run: the counts, and the faults with their lines and columns, as a table and as a file. */
 import type { JSX } from 'preact';
 import type { ImportCounts } from '../api-types.ts';
 import type { Listed } from '../description.ts';
@@ -6,6 +6,7 @@ import { bytesText } from '../files.ts';
 import { labelOf } from '../presentation.ts';
 import { linkTo } from '../route.ts';
 import { save, toCsv } from './export-rows.tsx';
+import { Table } from './plain-table.tsx';
 
 type ReportProps = {
   readonly list: Listed;
@@ -66,28 +67,20 @@ function Faults({ list, columns, counts: { errors, errorsMore = 0 } }: FaultsPro
   const download = () => save(toCsv(errors, faultMembers), `${list.name}-errors.csv`, 'text/csv');
   return (
     <>
-      <section class="scroll import-faults" tabIndex={0} aria-label="Faults">
-        <table>
-          <thead>
-            <tr>
-              <th>Line</th>
-              <th>Column</th>
-              <th>Member</th>
-              <th>Fault</th>
-            </tr>
-          </thead>
-          <tbody>
-            {errors.map(({ line, column, member = '', message }, at) => (
-              <tr key={`${at} ${line} ${member}`}>
-                <td class="number">{line}</td>
-                <td>{column === undefined ? '' : `${column}: ${columns[column - 1] ?? ''}`}</td>
-                <td>{member === '' ? '' : labelOf(list.schema, member.slice(1).replaceAll('/', '.'))}</td>
-                <td>{message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table
+        label="Faults"
+        headings={[{ text: 'Line', isNumeric: true }, 'Column', 'Member', 'Fault']}
+        class="import-faults"
+      >
+        {errors.map(({ line, column, member = '', message }, at) => (
+          <tr key={`${at} ${line} ${member}`}>
+            <td class="number">{line}</td>
+            <td>{column === undefined ? '' : `${column}: ${columns[column - 1] ?? ''}`}</td>
+            <td>{member === '' ? '' : labelOf(list.schema, member.slice(1).replaceAll('/', '.'))}</td>
+            <td>{message}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="buttons">
         <button type="button" onClick={download}>
           Download the faults

@@ -9,7 +9,7 @@ import { Value } from './value.tsx';
 
 type MembersProps = {
   readonly list: Listed;
-  /** Of the document, in its path. */
+  /** The id of the document, as its path has it. */
   readonly id: string;
   readonly document: Readonly<Record<string, unknown>>;
   /** Reads the document again. */

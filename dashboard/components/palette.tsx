@@ -6,6 +6,7 @@ import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { isCollection, type Listed, listOf } from '../description.ts';
 import { nameOf } from '../presentation.ts';
+import { rightsIn } from '../rights.ts';
 import { go, linkTo, route } from '../route.ts';
 import { nameOfStep, titleOf } from './action-panel.tsx';
 import { findDocuments } from './reference-field.tsx';
@@ -118,6 +119,8 @@ function entriesOf(list: Listed): readonly Entry[] {
   const name = nameOf(list);
   const shown = { text: name, kind: 'List', run: () => go(linkTo('list', { path: list.path })) };
   if (list.create === undefined || !isCollection(list)) return [shown];
+  const rights = rightsIn(list);
+  if (rights?.may('create') !== true) return [shown];
   const make = () => go(linkTo('list', { path: list.path, new: 'yes' }));
   const bring = {
     text: `Import: ${name}`,
@@ -138,10 +141,12 @@ function actionsInView(): readonly Entry[] {
   if (list === undefined) return [];
   const steps = { list: list.actions, member: list.member?.steps ?? [] }[view] ?? [];
   const kind = view === 'member' ? 'Action on this document' : `Action on ${nameOf(list)}`;
-  return steps.map((step) => ({
-    ...{ text: titleOf(step), kind },
-    run: () => go(linkTo(view, { ...Object.fromEntries(query), $action: nameOfStep(step) })),
-  }));
+  return steps
+    .filter((step) => rightsIn(list)?.mayCall(step) === true)
+    .map((step) => ({
+      ...{ text: titleOf(step), kind },
+      run: () => go(linkTo(view, { ...Object.fromEntries(query), $action: nameOfStep(step) })),
+    }));
 }
 
 /** The documents that match what was typed. The reply to an earlier text is dropped. */

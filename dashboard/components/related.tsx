@@ -1,4 +1,4 @@
-/** What a document refers to, by `expand` (§4.16), and the lists whose documents refer to it, with their numbers. */
+/** The documents that a document refers to, by `expand` (§4.16), and the lists whose documents refer to it, with their numbers. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { description, type Listed, listOf, pathOf } from '../description.ts';

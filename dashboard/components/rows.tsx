@@ -3,8 +3,9 @@ import type { JSX } from 'preact';
 import { useCallback } from 'preact/hooks';
 import type { Version } from '../change-document.ts';
 import type { Listed } from '../description.ts';
-import { labelOf, nameOf } from '../presentation.ts';
-import { titleOf } from '../reference-titles.ts';
+import { isNumeric, labelOf, nameOf } from '../presentation.ts';
+import { idOf, titleOf } from '../reference-titles.ts';
+import { rightsIn } from '../rights.ts';
 import { linkTo } from '../route.ts';
 import {
   CellConflict,
@@ -33,17 +34,15 @@ type RowsProps = {
   readonly onChanged: (id: string, version: Version | undefined) => void;
 };
 
-export function idOf(list: Listed, row: Row): string {
-  return String(row[list.member?.parameter ?? 'id'] ?? row.id ?? '');
-}
-
 export function Rows(props: RowsProps): JSX.Element {
   const { list, items, columns, marked, onMark, onChanged } = props;
   const { scroller, window } = useWindow(items.length);
   const { first, end, rowPixels } = window;
   const cells = useCells({ list, items, columns, scroller, onChanged, idOf: (row) => idOf(list, row) });
   const stop = stopOf(cells, first, end);
-  const isGrid = isEditable(list);
+  const rights = rightsIn(list);
+  const isGrid = isEditable(list) && rights?.may('update') === true;
+  const hasMarks = list.deletesMany && rights?.may('delete') === true;
   const mark = useCallback(
     (id: string) => {
       const changed = new Set(marked);
@@ -63,7 +62,7 @@ export function Rows(props: RowsProps): JSX.Element {
           aria-describedby={isGrid ? 'grid-keys' : undefined}
           aria-rowcount={items.length + 1}
         >
-          <Head {...props} />
+          <Head {...props} hasMarks={hasMarks} />
           <tbody>
             <Space pixels={first * rowPixels} />
             {items.slice(first, end).map((row, index) => {
@@ -74,15 +73,8 @@ export function Rows(props: RowsProps): JSX.Element {
                   aria-rowindex={first + index + 2}
                   class={(first + index) % 2 === 1 ? 'odd' : undefined}
                 >
-                  {list.deletesMany ? (
-                    <td class="mark">
-                      <input
-                        type="checkbox"
-                        aria-label={`Mark ${titleOf(list, row)}`}
-                        checked={marked.has(id)}
-                        onChange={() => mark(id)}
-                      />
-                    </td>
+                  {hasMarks ? (
+                    <Mark title={titleOf(list, row)} isMarked={marked.has(id)} onMark={() => mark(id)} />
                   ) : null}
                   {columns.map((name, column) => (
                     <CellBox
@@ -108,6 +100,16 @@ export function Rows(props: RowsProps): JSX.Element {
   );
 }
 
+type MarkProps = { readonly title: string; readonly isMarked: boolean; readonly onMark: () => void };
+
+function Mark({ title, isMarked, onMark }: MarkProps): JSX.Element {
+  return (
+    <td class="mark">
+      <input type="checkbox" aria-label={`Mark ${title}`} checked={isMarked} onChange={onMark} />
+    </td>
+  );
+}
+
 /** Stands for the rows out of view. */
 function Space({ pixels }: { readonly pixels: number }): JSX.Element | null {
   if (pixels === 0) return null;
@@ -118,13 +120,15 @@ function Space({ pixels }: { readonly pixels: number }): JSX.Element | null {
   );
 }
 
-function Head({ list, items, columns, sort, onSort, marked, onMark }: RowsProps): JSX.Element {
+type HeadProps = RowsProps & { readonly hasMarks: boolean };
+
+function Head({ list, items, columns, sort, onSort, marked, onMark, hasMarks }: HeadProps): JSX.Element {
   const ids = items.map((row) => idOf(list, row));
   const isAll = ids.every((id) => marked.has(id));
   return (
     <thead>
       <tr>
-        {list.deletesMany ? (
+        {hasMarks ? (
           <th class="mark">
             <input
               type="checkbox"
@@ -139,6 +143,7 @@ function Head({ list, items, columns, sort, onSort, marked, onMark }: RowsProps)
             key={name}
             name={name}
             label={labelOf(list.schema, name)}
+            isNumeric={isNumeric(list.schema, name)}
             isSorted={list.sortKeys.includes(name)}
             sort={sort}
             onSort={onSort}
@@ -153,15 +158,16 @@ type HeadCellProps = Pick<RowsProps, 'sort' | 'onSort'> & {
   readonly name: string;
   readonly label: string;
   readonly isSorted: boolean;
+  readonly isNumeric: boolean;
 };
 
 const arrows = { ascending: '↑', descending: '↓' } as const;
 
-function HeadCell({ name, label, isSorted, sort, onSort }: HeadCellProps): JSX.Element {
+function HeadCell({ name, label, isSorted, isNumeric: isRight, sort, onSort }: HeadCellProps): JSX.Element {
   const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
   const next = order === 'ascending' ? `-${name}` : name;
   return (
-    <th aria-sort={order}>
+    <th aria-sort={order} class={isRight ? 'number' : undefined}>
       {isSorted ? (
         <button type="button" class="sort" onClick={() => onSort({ sort: next })}>
           {label} <span>{order === undefined ? '' : arrows[order]}</span>
@@ -190,10 +196,11 @@ type CellBoxProps = CellProps & {
 /** The first cell is the link to the member. */
 function CellBox({ cells, place, stop, ...cell }: CellBoxProps): JSX.Element {
   const shown = <Cell {...cell} isFirst={place.column === 0} />;
-  if (cells === undefined) return <td>{shown}</td>;
+  const side = isNumeric(cell.list.schema, cell.name) ? 'number' : undefined;
+  if (cells === undefined) return <td class={side}>{shown}</td>;
   const { attributes, editor, note } = cellOf(cells, place, stop);
   return (
-    <td {...attributes}>
+    <td {...attributes} class={[side, attributes.class].filter(Boolean).join(' ') || undefined}>
       {editor ?? shown}
       {note}
     </td>

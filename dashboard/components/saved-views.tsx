@@ -15,7 +15,7 @@ import { ProblemNote } from './problem.tsx';
 
 type Saved = View & { readonly etag: string };
 
-/** What a view keeps of a list. */
+/** The part of a list's address that a view keeps. */
 type State = { readonly query: string; readonly columns: readonly string[] };
 
 /** Most that one page of a list has. */
@@ -40,7 +40,7 @@ function isSame(one: State, other: State): boolean {
   return text(one) === text(other);
 }
 
-function linkOf(path: string, { id, query, columns }: Saved): string {
+export function linkOfView(path: string, { id, query, columns }: View): string {
   return linkTo('list', {
     ...Object.fromEntries(new URLSearchParams(query)),
     ...{ path, columns: columns.join(','), $view: id },
@@ -62,7 +62,7 @@ export function SavedViews({ list, query }: SavedViewsProps): JSX.Element {
   const save = async (name: string, shared: boolean) => {
     const made = await write('POST', pathOf('views'), { collection: list.name, name, shared, ...state });
     if (made === undefined) return;
-    go(linkOf(list.path, made));
+    go(linkOfView(list.path, made));
     close();
   };
   return (
@@ -140,7 +140,7 @@ function Choice({ list, views, active, onChoose }: ChoiceProps): JSX.Element {
   const item = (view: Saved) => (
     <li key={view.id}>
       <a
-        href={linkOf(list.path, view)}
+        href={linkOfView(list.path, view)}
         aria-current={view.id === active?.id ? 'true' : undefined}
         onClick={onChoose}
       >
@@ -177,7 +177,7 @@ type ChangesProps = {
   readonly path: string;
 };
 
-/** What the owner and administrators do with the view that is open. */
+/** Changes that the owner and administrators make to the view that is open. */
 function Changes({ active, isChanged, state, write, onDeleted, path }: ChangesProps): JSX.Element {
   const target = `${pathOf('views')}/${active.id}`;
   const [name, setName] = useState<string | undefined>(undefined);

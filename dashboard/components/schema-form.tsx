@@ -42,7 +42,8 @@ export function SchemaForm(props: FormProps): JSX.Element {
     focused?.scrollIntoView({ block: 'center' });
   }, [problem, unreadable]);
   const members = Object.keys(texts);
-  const shown = list === undefined || value === undefined ? [] : [...closed].filter((name) => name in value);
+  const shown = list === undefined ? [] : [...closed].filter((name) => value === undefined || name in value);
+  const isRequired = (name: string) => mustHave(schema, name) || mustHave(list?.create, name);
   return (
     <form class="schema-form" ref={form} onSubmit={send} noValidate>
       {groupsOf(list?.schema ?? schema, [...members, ...shown]).map((group) => (
@@ -50,13 +51,13 @@ export function SchemaForm(props: FormProps): JSX.Element {
           {group.heading === '' ? null : <legend>{group.heading}</legend>}
           {group.members.map((name) =>
             closed.has(name) && list !== undefined ? (
-              <ClosedField key={name} {...{ list, name, value }} />
+              <ClosedField key={name} {...{ list, name, value }} shown={value ?? defaultsOf(schema)} />
             ) : (
               <FormField
                 key={name}
                 label={labelOf(schema, name)}
                 schema={resolve(schema.properties?.[name])}
-                isRequired={schema.required?.includes(name) === true}
+                isRequired={isRequired(name)}
                 text={texts[name] ?? ''}
                 faults={[
                   ...faultsAt(problem, name, texts[name] ?? ''),
@@ -90,17 +91,26 @@ type ClosedFieldProps = {
   readonly list: Listed;
   readonly name: string;
   readonly value: Readonly<Record<string, unknown>> | undefined;
+  /** The document, or the one that the server would make. */
+  readonly shown: Readonly<Record<string, unknown>>;
 };
 
-function ClosedField({ list, name, value }: ClosedFieldProps): JSX.Element {
+function ClosedField({ list, name, value, shown }: ClosedFieldProps): JSX.Element {
   return (
     <div class="field closed">
       <span class="label">{labelOf(list.schema, name)}</span>
       <p>
-        <MemberValue {...{ list, name }} value={value?.[name]} document={value ?? {}} isText />
+        <MemberValue {...{ list, name }} value={shown[name]} document={shown} isText />
       </p>
-      <p class="hint">You cannot change this.</p>
+      <p class="hint">{value === undefined ? 'You cannot set this.' : 'You cannot change this.'}</p>
     </div>
+  );
+}
+
+/** Documents need the member: of all callers, or of those that may write it (`x-required`). A patch says neither. */
+function mustHave(schema: Schema | undefined, name: string): boolean {
+  return (
+    schema?.required?.includes(name) === true || resolve(schema?.properties?.[name])['x-required'] === true
   );
 }
 
@@ -130,7 +140,7 @@ function useForm({ schema, value, closed = none, onSubmit }: FormProps) {
     const failed: Record<string, string> = {};
     for (const [name, each] of writable) {
       const text = texts[name] ?? '';
-      const isChosen = value === undefined && schema.required?.includes(name) === true && text !== '';
+      const isChosen = value === undefined && mustHave(schema, name) && text !== '';
       if (text === firstText(name, each) && !isChosen) continue;
       const read = fromText(text, each);
       if ('failed' in read) failed[name] = read.failed;
@@ -156,7 +166,7 @@ function defaultsOf(schema: Schema): Readonly<Record<string, unknown>> {
       const each = resolve(declared);
       const found = each.default ?? each['x-default'];
       const [first] = kindOf(each) === 'boolean' ? [false] : choicesOf(each);
-      return [name, found ?? (schema.required?.includes(name) === true ? first : undefined)];
+      return [name, found ?? (mustHave(schema, name) ? first : undefined)];
     }),
   );
 }

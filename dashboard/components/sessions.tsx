@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Session } from '../api-types.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { ConfirmButton } from './confirm-button.tsx';
+import { Table } from './plain-table.tsx';
 import { ProblemNote } from './problem.tsx';
 import { Time } from './value.tsx';
 
@@ -23,26 +24,14 @@ export function Sessions({ account }: { readonly account: string }): JSX.Element
       <ProblemNote problem={problem} />
       {sessions.length === 0 && problem === undefined ? <p class="quiet">There are no sessions.</p> : null}
       {sessions.length === 0 ? null : (
-        <section class="scroll" tabIndex={0} aria-label="Table of sessions">
-          <table>
-            <thead>
-              <tr>
-                <th>Session</th>
-                <th>Login</th>
-                <th>Last use</th>
-                <th>Ends</th>
-                <th>
-                  <span class="hidden">End</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {sessions.map((each) => (
-                <SessionRow key={each.id} session={each} onEnd={end} />
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table
+          label="Table of sessions"
+          headings={['Session', 'Login', 'Last use', 'Ends', { text: 'End', isHidden: true }]}
+        >
+          {sessions.map((each) => (
+            <SessionRow key={each.id} session={each} onEnd={end} />
+          ))}
+        </Table>
       )}
       {others.length > 1 ? (
         <p>

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import type { Setting } from '../api-types.ts';
 import { base } from '../description.ts';
 import { useItems } from '../use-items.ts';
+import { Table } from './plain-table.tsx';
 import { Badge } from './value.tsx';
 
 /** They do not change while a process runs; a restart is noticed sooner or later. */
@@ -36,34 +37,21 @@ export function SettingsTable(): JSX.Element | null {
         </label>
         <span class="quiet" role="status">{`${matching.length} of ${items.length}`}</span>
       </div>
-      <section class="scroll" tabIndex={0} aria-label="Table of settings">
-        <table>
-          <thead>
-            <tr>
-              <th>Setting</th>
-              <th>Value</th>
-              <th>Default</th>
-              <th>Source</th>
-              <th>Meaning</th>
-            </tr>
-          </thead>
-          <tbody>
-            {matching.map(({ name, variable, value, default: fallback, unit, source, secret, meaning }) => (
-              <tr key={name}>
-                <td>
-                  {name}
-                  <br />
-                  <code class="quiet">{variable}</code>
-                </td>
-                <td>{secret ? secretText(source) : valueText(value, unit)}</td>
-                <td class="quiet">{valueText(fallback, unit)}</td>
-                <td>{source === 'default' ? 'default' : <Badge text={source} />}</td>
-                <td class="quiet">{meaning.replaceAll('`', '')}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table label="Table of settings" headings={['Setting', 'Value', 'Default', 'Source', 'Meaning']}>
+        {matching.map(({ name, variable, value, default: fallback, unit, source, secret, meaning }) => (
+          <tr key={name}>
+            <td>
+              {name}
+              <br />
+              <code class="quiet">{variable}</code>
+            </td>
+            <td>{secret ? secretText(source) : valueText(value, unit)}</td>
+            <td class="quiet">{valueText(fallback, unit)}</td>
+            <td>{source === 'default' ? 'default' : <Badge text={source} />}</td>
+            <td class="quiet">{meaning.replaceAll('`', '')}</td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }

@@ -1,11 +1,12 @@
 /** A panel at the side of the page, as a modal dialog: the page behind it keeps its place, and Escape leaves it unless something was typed. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { HiddenNotice } from './notice.tsx';
 
 type SidePanelProps = {
   readonly title: string;
   readonly children: ComponentChildren;
-  /** What was typed has been sent: nothing would be lost. */
+  /** The input has been sent: nothing would be lost. */
   readonly isDone?: boolean;
   readonly onClose: () => void;
 };
@@ -32,6 +33,7 @@ export function SidePanel({ title, children, isDone = false, onClose }: SidePane
       onInput={() => setTyped(true)}
     >
       <h2 id="panel-title">{title}</h2>
+      <HiddenNotice />
       {isAsked ? (
         <p class="problem" role="alert">
           Leave without saving?{' '}

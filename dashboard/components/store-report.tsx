@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { StoreReport as Report } from '../api-types.ts';
 import { base } from '../description.ts';
 import { send } from '../send.ts';
-import { PlainTable } from './plain-table.tsx';
+import { PlainTable, Table } from './plain-table.tsx';
 import { Badge, sizeText, Time } from './value.tsx';
 
 /** The server gives one report again for ten seconds. */
@@ -24,30 +24,26 @@ export function StoreReport(): JSX.Element | null {
         {`${sizeText(bytes)} on disk, schema ${schemaVersion}, read `}
         <Time value={readAt} />
       </p>
-      <section class="scroll" tabIndex={0} aria-label="Collections of the store">
-        <table>
-          <thead>
-            <tr>
-              <th>Collection</th>
-              <th>Documents</th>
-              <th>Size</th>
-              <th>Indexes</th>
-            </tr>
-          </thead>
-          <tbody>
-            {collections.map((collection) => (
-              <tr key={collection.name}>
-                <td>{collection.name}</td>
-                <td class="number">{documentsText(collection)}</td>
-                <td class="number">{collection.bytes === null ? '–' : sizeText(collection.bytes)}</td>
-                <td>
-                  <Indexes indexes={collection.indexes} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table
+        label="Collections of the store"
+        headings={[
+          'Collection',
+          { text: 'Documents', isNumeric: true },
+          { text: 'Size', isNumeric: true },
+          'Indexes',
+        ]}
+      >
+        {collections.map((collection) => (
+          <tr key={collection.name}>
+            <td>{collection.name}</td>
+            <td class="number">{documentsText(collection)}</td>
+            <td class="number">{collection.bytes === null ? '–' : sizeText(collection.bytes)}</td>
+            <td>
+              <Indexes indexes={collection.indexes} />
+            </td>
+          </tr>
+        ))}
+      </Table>
       <h3>Migrations of documents</h3>
       <PlainTable
         rows={migrations}

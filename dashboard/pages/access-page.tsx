@@ -1,4 +1,4 @@
-/** How callers get in and how much they may ask: providers of sign-ins, the limits in force for this caller, and those of the settings. */
+/** Sign-in and limits: providers of sign-ins, the limits in force for this caller, and those of the settings. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { PlainTable } from '../components/plain-table.tsx';

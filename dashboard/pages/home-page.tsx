@@ -5,12 +5,13 @@ import { ActivityCharts } from '../components/activity.tsx';
 import { EventResource } from '../components/event-resource.tsx';
 import { Value } from '../components/value.tsx';
 import { base, description, isCollection, type Listed } from '../description.ts';
-import { type Finding, useFindings } from '../findings.ts';
+import { type Finding, hasLooks, useFindings } from '../findings.ts';
 import { nameOf } from '../presentation.ts';
 import { linkTo } from '../route.ts';
 import { isObject, prefix, type Reply, send } from '../send.ts';
-import { isAdministrator } from '../session.ts';
+import { isAdministrator, readable } from '../session.ts';
 import { Ago } from '../webhooks/clock.tsx';
+import { OwnWork } from './own-work.tsx';
 
 const refreshMs = 3000;
 const eventsShown = 12;
@@ -21,14 +22,17 @@ export function HomePage(): JSX.Element {
     <section aria-labelledby="home-title">
       <h1 id="home-title">{description.value?.title}</h1>
       <NeedsYou />
+      <OwnWork />
       {isAdministrator() ? <ActivityCharts /> : null}
       <h2>Collections</h2>
       <ul class="cards">
-        {lists.filter(isCollection).map((list) => (
-          <CollectionCard key={list.path} list={list} />
-        ))}
+        {lists
+          .filter((list) => isCollection(list) && readable.value.has(list.path))
+          .map((list) => (
+            <CollectionCard key={list.path} list={list} />
+          ))}
       </ul>
-      <LatestEvents />
+      {isAdministrator() ? <LatestEvents /> : null}
       <p class="quiet">
         <a href={`${prefix}/docs`}>API reference</a> · <a href={`${prefix}/openapi.json`}>OpenAPI document</a>
       </p>
@@ -36,8 +40,9 @@ export function HomePage(): JSX.Element {
   );
 }
 
-function NeedsYou(): JSX.Element {
+function NeedsYou(): JSX.Element | null {
   const { items, failures } = useFindings();
+  if (!hasLooks()) return null;
   return (
     <section aria-labelledby="needs-title">
       <h2 id="needs-title">Needs you now</h2>

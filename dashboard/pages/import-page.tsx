@@ -294,7 +294,7 @@ function Progress({
   );
 }
 
-/** What a run came to. */
+/** The result of a run. */
 type Done =
   | { readonly isDry: boolean; readonly counts: ImportCounts }
   | { readonly isDry: boolean; readonly cancelledAfterBytes: number }

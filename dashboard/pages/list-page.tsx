@@ -5,6 +5,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Version } from '../change-document.ts';
+import { Invitation, mayInvite } from '../components/account-invite.tsx';
 import { Actions } from '../components/action-panel.tsx';
 import { Creation } from '../components/creation.tsx';
 import { DeletedRows } from '../components/deleted-rows.tsx';
@@ -13,12 +14,14 @@ import { ExportButtons } from '../components/export-rows.tsx';
 import { type Changes, Filters } from '../components/filters.tsx';
 import { kindOf } from '../components/form-values.ts';
 import { MarkedRows } from '../components/marked-rows.tsx';
+import { undone } from '../components/notice.tsx';
 import { ProblemNote } from '../components/problem.tsx';
-import { idOf, Rows } from '../components/rows.tsx';
+import { Rows } from '../components/rows.tsx';
 import { hasViews, SavedViews } from '../components/saved-views.tsx';
 import { type Listed, listOf, resolve } from '../description.ts';
 import { displayOf, groupsOf, nameOf } from '../presentation.ts';
-import { membersOfTitle } from '../reference-titles.ts';
+import { idOf, membersOfTitle } from '../reference-titles.ts';
+import { rightsIn } from '../rights.ts';
 import { go, linkTo, route } from '../route.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { findImportable, importable } from '../session.ts';
@@ -54,6 +57,7 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
   const isOfDeleted = query.get('deleted') === 'yes';
   const change = (changes: Changes) =>
     go(linkTo('list', { ...Object.fromEntries(query), cursor: undefined, ...changes }));
+  const rights = rightsIn(list);
   const isCreating = query.get('new') === 'yes';
   const endCreation = () => {
     change({ new: undefined });
@@ -66,18 +70,23 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
         <p class="quiet">{(page?.total ?? null) === null ? list.summary : `${page?.total} in this view`}</p>
         <div class="buttons">
           {hasViews(list) ? <SavedViews list={list} query={query} /> : null}
-          {list.create === undefined ? null : (
+          {list.create === undefined || rights?.may('create') !== true ? null : (
             <button
               type="button"
-              class="primary"
+              class={mayInvite(list) ? undefined : 'primary'}
               onClick={() => change({ new: 'yes', cursor: query.get('cursor') ?? undefined })}
               aria-expanded={isCreating}
             >
               New
             </button>
           )}
+          {mayInvite(list) ? (
+            <button type="button" class="primary" onClick={() => change({ new: 'invitation' })}>
+              Invite
+            </button>
+          ) : null}
           <ImportLink list={list} />
-          {list.keepsDeleted && !isOfDeleted ? (
+          {list.keepsDeleted && !isOfDeleted && rights?.may('delete') === true ? (
             <a class="button" href={linkTo('list', { path: list.path, deleted: 'yes' })}>
               Deleted
             </a>
@@ -87,8 +96,11 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
           </button>
         </div>
       </header>
-      <Actions steps={list.actions} onDone={reload} />
+      <Actions steps={list.actions.filter((step) => rights?.mayCall(step) === true)} onDone={reload} />
       {isCreating ? <Creation list={list} onDone={endCreation} /> : null}
+      {query.get('new') === 'invitation' && mayInvite(list) ? (
+        <Invitation list={list} onDone={endCreation} />
+      ) : null}
       {isOfDeleted ? (
         <DeletedRows list={list} />
       ) : (
@@ -103,7 +115,8 @@ function Listing({ list }: { readonly list: Listed }): JSX.Element {
 
 function ImportLink({ list }: { readonly list: Listed }): JSX.Element | null {
   useEffect(() => void findImportable(list), [list]);
-  if (importable.value.get(list.path) !== true) return null;
+  // Who may only change documents does so where they are.
+  if (importable.value.get(list.path) !== true || rightsIn(list)?.may('create') !== true) return null;
   return (
     <a class="button" href={linkTo('import', { path: list.path })}>
       Import
@@ -132,7 +145,7 @@ function Live({ list, query, columns, change, request, pageOf, marked, setMarked
       {page === undefined && problem === undefined ? <p aria-live="polite">Loading…</p> : null}
       {page === undefined ? null : (
         <>
-          <MarkedRows list={list} marked={marked} onDone={reload} />
+          <MarkedRows {...{ list, marked }} items={page.items} onDone={reload} />
           <Rows
             {...{ list, columns, marked }}
             items={page.items}
@@ -169,7 +182,7 @@ function usePage(list: Listed, request: string) {
     return () => {
       isCurrent = false;
     };
-  }, [request, round]);
+  }, [request, round, undone.value]);
   const reload = () => setRound((before) => before + 1);
   /** Shows the document as it is now, where the list has it. */
   const replace = (id: string, version: Version | undefined) => {
@@ -213,7 +226,7 @@ function Pager({ query, nextCursor, onChange, children }: PagerProps): JSX.Eleme
 }
 
 /** The request that the address of the view stands for: its members that the list knows, as they are. */
-function requestOf(list: Listed, query: URLSearchParams): string {
+export function requestOf(list: Listed, query: URLSearchParams): string {
   const sent = new URLSearchParams();
   for (const [name, value] of query) {
     const isFilter = list.filters.some(

@@ -8,12 +8,12 @@ import { type Conflict, changeDocument, type Version, versionOf } from '../chang
 import { AccountFactor } from '../components/account-factor.tsx';
 import { AccountInvite } from '../components/account-invite.tsx';
 import { Actions } from '../components/action-panel.tsx';
-import { useClosed } from '../components/closed-members.ts';
 import { ConfirmButton } from '../components/confirm-button.tsx';
 import { ConflictView } from '../components/conflict.tsx';
 import { History } from '../components/history.tsx';
 import { ListBelow } from '../components/list-below.tsx';
 import { Members } from '../components/members.tsx';
+import { announceChange, announceDeletion, undone } from '../components/notice.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { Related } from '../components/related.tsx';
 import { SchemaForm } from '../components/schema-form.tsx';
@@ -23,6 +23,7 @@ import { CopyButton, Json } from '../components/value.tsx';
 import { hasPath, type Listed, listOf, memberPath, pathOf } from '../description.ts';
 import { nameOf } from '../presentation.ts';
 import { titleOf } from '../reference-titles.ts';
+import { type Rights, useRights } from '../rights.ts';
 import { go, linkTo } from '../route.ts';
 import { type Problem, problemOf, send } from '../send.ts';
 import { isAdministrator } from '../session.ts';
@@ -41,13 +42,14 @@ type MemberProps = {
 
 function Member({ list, member, id }: MemberProps): JSX.Element {
   const target = memberPath(list, id);
-  const { version, problem, conflict, read, change, take, forget } = useVersion(target, member.hasHistory);
+  const { version, problem, conflict, read, change, take, forget } = useVersion(list, target);
+  const rights = useRights(list, id, version?.tag);
+  const mayEdit = member.patch !== undefined && rights?.may('update') === true;
+  const mayDelete = member.canDelete && rights?.may('delete') === true;
   const [isEditing, setEditing] = useState(false);
-  const [isSaved, setSaved] = useState(false);
   const save = async (changed: Record<string, unknown>, tag: string | null) => {
     if (Object.keys(changed).length > 0 && !(await change(changed, tag))) return;
     setEditing(false);
-    setSaved(true);
   };
   const isForm = isEditing && member.patch !== undefined;
   return (
@@ -59,10 +61,10 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
         </p>
         <h1 id="member-title">{version === undefined ? id : titleOf(list, version.document)}</h1>
         <div class="buttons">
-          {version === undefined || isEditing ? null : (
+          {version === undefined || isEditing || !mayEdit ? null : (
             <DisableButton document={version.document} onChange={(changed) => save(changed, version.tag)} />
           )}
-          {member.patch === undefined || version === undefined || isEditing ? null : (
+          {!mayEdit || version === undefined || isEditing ? null : (
             <button type="button" class="primary" onClick={() => setEditing(true)}>
               Edit
             </button>
@@ -70,12 +72,10 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
           <button type="button" onClick={read}>
             Reload
           </button>
-          {member.canDelete ? <Deletion list={list} target={target} tag={version?.tag ?? null} /> : null}
+          {mayDelete ? <Deletion {...{ list, target, version }} /> : null}
         </div>
       </header>
-      <p role="status" class="saved">
-        {isSaved && !isEditing ? 'Saved.' : ''}
-      </p>
+      {mayEdit || mayDelete || !isChangeable(member) ? null : <ReadOnlyNote rights={rights} />}
       {isForm ? null : <ProblemNote problem={problem} />}
       {conflict === undefined ? null : (
         <ConflictView
@@ -89,9 +89,9 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
           }}
         />
       )}
-      {version === undefined || conflict !== undefined || !isForm ? null : (
+      {version === undefined || rights === undefined || conflict !== undefined || !isForm ? null : (
         <Editing
-          {...{ list, target, version, problem }}
+          {...{ list, rights, version, problem }}
           onSubmit={(changed) => save(changed, version.tag)}
           onCancel={() => {
             setEditing(false);
@@ -100,7 +100,7 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
         />
       )}
       {version === undefined || conflict !== undefined ? null : (
-        <Shown {...{ list, member, id, version }} onDone={read} />
+        <Shown {...{ list, member, rights, id, version }} onDone={read} />
       )}
     </section>
   );
@@ -108,39 +108,57 @@ function Member({ list, member, id }: MemberProps): JSX.Element {
 
 type EditingProps = {
   readonly list: Listed;
-  readonly target: string;
+  readonly rights: Rights;
   readonly version: Version;
   readonly problem: Problem | undefined;
   readonly onSubmit: (changed: Record<string, unknown>) => Promise<void>;
   readonly onCancel: () => void;
 };
 
-function Editing({ list, target, version, problem, onSubmit, onCancel }: EditingProps): JSX.Element {
-  const closed = useClosed(list, target);
+function Editing({ list, rights, version, problem, onSubmit, onCancel }: EditingProps): JSX.Element {
+  const patch = list.member?.patch ?? {};
   return (
     <SidePanel title={`Edit ${titleOf(list, version.document)}`} onClose={onCancel}>
-      {closed === undefined ? <p class="loading">Loading…</p> : <ProblemNote problem={closed.problem} />}
-      {closed === undefined ? null : (
-        <SchemaForm
-          key={version.tag}
-          {...{ list, problem, onSubmit, onCancel }}
-          schema={list.member?.patch ?? {}}
-          value={version.document}
-          closed={closed.members}
-          submit="Save"
-        />
-      )}
+      <SchemaForm
+        key={version.tag}
+        {...{ list, problem, onSubmit, onCancel }}
+        schema={patch}
+        value={version.document}
+        closed={rights.closed(Object.keys(patch.properties ?? {}))}
+        submit="Save"
+      />
     </SidePanel>
   );
 }
 
-type ShownProps = MemberProps & { readonly version: Version; readonly onDone: () => Promise<void> };
+function ReadOnlyNote({ rights }: { readonly rights: Rights | undefined }): JSX.Element | null {
+  if (rights === undefined) return null;
+  const text = rights.lacksScope
+    ? 'You may only read this: your credential lacks the scope “write”.'
+    : 'You may read this, and neither change nor delete it.';
+  return <p class="quiet">{text}</p>;
+}
 
-function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
+/** Requests can change or delete documents of the list at all. */
+function isChangeable({ patch, canDelete }: MemberProps['member']): boolean {
+  return patch !== undefined || canDelete;
+}
+
+type ShownProps = MemberProps & {
+  readonly version: Version;
+  readonly rights: Rights | undefined;
+  readonly onDone: () => Promise<void>;
+};
+
+function Shown({ list, member, rights, id, version, onDone }: ShownProps): JSX.Element {
   const target = memberPath(list, id);
   return (
     <>
-      <Actions steps={member.steps} member={{ path: member.path, target }} onDone={onDone} />
+      <Actions
+        steps={member.steps.filter((step) => rights?.mayCall(step) === true)}
+        member={{ path: member.path, target, list, document: version.document }}
+        onDone={onDone}
+      />
       <Members list={list} id={id} document={version.document} onChange={onDone} />
       <Related list={list} target={target} id={id} />
       {member.lists.map((each) => (
@@ -167,7 +185,7 @@ function Shown({ list, member, id, version, onDone }: ShownProps): JSX.Element {
 }
 
 /** The version that is shown, and its change by a merge patch with If-Match. */
-function useVersion(target: string, hasHistory: boolean) {
+function useVersion(list: Listed, target: string) {
   const [version, setVersion] = useState<Version | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [conflict, setConflict] = useState<Conflict | undefined>(undefined);
@@ -176,7 +194,7 @@ function useVersion(target: string, hasHistory: boolean) {
     setProblem(problemOf(reply));
     setVersion(versionOf(reply));
   };
-  useEffect(() => void read(), [target]);
+  useEffect(() => void read(), [target, undone.value]);
   const take = (next: Version) => {
     setConflict(undefined);
     setVersion(next);
@@ -184,10 +202,12 @@ function useVersion(target: string, hasHistory: boolean) {
   /** @returns true if the change was made */
   const change = async (changed: Record<string, unknown>, tag: string | null): Promise<boolean> => {
     const before = conflict?.theirs.document ?? version?.document ?? {};
+    const hasHistory = list.member?.hasHistory === true;
     const done = await changeDocument(target, { changed, tag, before, hasHistory });
     if ('conflict' in done) setConflict(done.conflict);
     else setProblem('problem' in done ? done.problem : undefined);
     if (!('made' in done)) return false;
+    announceChange({ list, changed, before, made: done.made });
     if (done.made === undefined) await read();
     else take(done.made);
     return true;
@@ -211,14 +231,22 @@ function DisableButton({ document, onChange }: DisableButtonProps): JSX.Element 
   );
 }
 
-type DeletionProps = { readonly list: Listed; readonly target: string; readonly tag: string | null };
+type DeletionProps = {
+  readonly list: Listed;
+  readonly target: string;
+  readonly version: Version | undefined;
+};
 
-function Deletion({ list, target, tag }: DeletionProps): JSX.Element {
+function Deletion({ list, target, version }: DeletionProps): JSX.Element {
+  const [action, done] = list.tag === 'keys' ? ['Revoke', 'Revoked'] : ['Delete', 'Deleted'];
+  const tag = version?.tag ?? null;
   const remove = async () => {
     const reply = await send('DELETE', target, tag === null ? {} : { headers: { 'If-Match': tag } });
-    if (reply.status < 400) go(linkTo('list', { path: list.path }));
+    if (reply.status < 400) {
+      announceDeletion(list, version === undefined ? [] : [version.document], done);
+      go(linkTo('list', { path: list.path }));
+    }
     return problemOf(reply);
   };
-  const action = list.tag === 'keys' ? 'Revoke' : 'Delete';
   return <ConfirmButton action={action} question={`${action} it?`} onConfirm={remove} />;
 }

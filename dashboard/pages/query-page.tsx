@@ -120,7 +120,7 @@ function Console({ list, query }: ConsoleProps): JSX.Element {
   );
 }
 
-/** What is written in each language. It stays when another list is chosen, which SQL then reads from. */
+/** The text in each language. It stays when another list is chosen, which SQL then reads from. */
 function useTexts(list: Listed, query: URLSearchParams) {
   const [language, setLanguage] = useState<Language>(query.get('language') === 'sql' ? 'sql' : 'json');
   const linked = query.get('text');
@@ -180,7 +180,7 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
 
 const planField = /^([a-z]+);words="([^"]*)"$/;
 
-/** How the server read the list: it says so to administrators, and in development to everyone. */
+/** The plan by which the server read the list, which it names to administrators, and in development to everyone. */
 function PlanNote({ field }: { readonly field: string | null }): JSX.Element | null {
   const [, token = '', words = ''] = planField.exec(field ?? '') ?? [];
   if (words === '') return null;

@@ -2,7 +2,9 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { AccessDecision, AccessReport, AccessRule } from '../api-types.ts';
+import { Choice } from '../components/choice.tsx';
 import { FormField } from '../components/form-field.tsx';
+import { Table } from '../components/plain-table.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { base, description, isCollection, type Listed, listOf, pathOf } from '../description.ts';
 import { inWords, labelOf, nameOf } from '../presentation.ts';
@@ -11,6 +13,7 @@ import { isObject, type Problem, problemOf, send } from '../send.ts';
 
 const callers = [
   ['role', 'A role'],
+  ['plain', 'An account without a role'],
   ['account', 'An account'],
   ['anonymous', 'Without a credential'],
 ] as const;
@@ -21,8 +24,12 @@ type CallerKind = (typeof callers)[number][0];
 export function RulesPage({ query }: { readonly query: URLSearchParams }): JSX.Element {
   const collections = (description.value?.lists ?? []).filter(isCollection);
   const list = listOf(pathOf(query.get('collection') ?? '')) ?? collections[0];
-  const kind = callers.find(([each]) => each === query.get('caller'))?.[0] ?? 'role';
-  const [problem, report] = useReport(list, kind, query);
+  const roles = useRoles(list);
+  // A report on nobody in particular says `Never` everywhere.
+  const role = query.get('role') || (roles?.[0] ?? '');
+  const kind =
+    callers.find(([each]) => each === query.get('caller'))?.[0] ?? (role === '' ? 'plain' : 'role');
+  const [problem, report] = useReport(roles === undefined ? undefined : list, { kind, role }, query);
   const change = (changes: Readonly<Record<string, string>>) =>
     go(linkTo('rules', { ...Object.fromEntries(query), ...changes }));
   if (list === undefined) return <p class="empty">The configuration declares no collection.</p>;
@@ -45,9 +52,7 @@ export function RulesPage({ query }: { readonly query: URLSearchParams }): JSX.E
           options={callers}
           onChange={(caller) => change({ caller, role: '', account: '' })}
         />
-        {kind === 'role' ? (
-          <Role value={query.get('role') ?? ''} roles={report?.roles ?? []} onChange={change} />
-        ) : null}
+        {kind === 'role' ? <Role value={role} roles={roles ?? []} onChange={change} /> : null}
         {kind === 'account' ? (
           <Found
             label="Account"
@@ -70,10 +75,25 @@ export function RulesPage({ query }: { readonly query: URLSearchParams }): JSX.E
   );
 }
 
+/** The roles that rules of the configuration name. @returns undefined until they are known */
+function useRoles(list: Listed | undefined): readonly string[] | undefined {
+  const [roles, setRoles] = useState<readonly string[] | undefined>(undefined);
+  const collection = list?.name ?? '';
+  useEffect(() => {
+    const query = new URLSearchParams({ account: 'me', collection });
+    void send('GET', `${base.value}/meta/access?${query}`).then(({ json }) =>
+      setRoles(isObject(json) && Array.isArray(json.roles) ? json.roles : []),
+    );
+  }, []);
+  return roles;
+}
+
+type Choosing = { readonly kind: CallerKind; readonly role: string };
+
 /** Reads the report for what the address names; an account that is not chosen yet has none. */
 function useReport(
   list: Listed | undefined,
-  kind: CallerKind,
+  { kind, role }: Choosing,
   query: URLSearchParams,
 ): readonly [Problem | undefined, AccessReport | undefined] {
   const [answer, setAnswer] = useState<readonly [Problem | undefined, AccessReport | undefined]>([
@@ -81,10 +101,12 @@ function useReport(
     undefined,
   ]);
   const account = query.get('account') ?? '';
-  const isComplete = list !== undefined && (kind !== 'account' || account !== '');
+  const isComplete =
+    list !== undefined && (kind !== 'account' || account !== '') && (kind !== 'role' || role !== '');
   const asked = new URLSearchParams({
     collection: list?.name ?? '',
-    ...(kind === 'role' ? { role: query.get('role') ?? '' } : {}),
+    ...(kind === 'role' ? { role } : {}),
+    ...(kind === 'plain' ? { role: '' } : {}),
     ...(kind === 'account' ? { account } : {}),
     ...((query.get('id') ?? '') === '' ? {} : { id: query.get('id') ?? '' }),
   }).toString();
@@ -105,28 +127,6 @@ function useReport(
   return answer;
 }
 
-type ChoiceProps = {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
-  readonly onChange: (value: string) => void;
-};
-
-function Choice({ label, value, options, onChange }: ChoiceProps): JSX.Element {
-  return (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map(([each, text]) => (
-          <option key={each} value={each}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
 type RoleProps = {
   readonly value: string;
   readonly roles: readonly string[];
@@ -142,7 +142,6 @@ function Role({ value, roles, onChange }: RoleProps): JSX.Element {
         list="rules-roles"
         value={value}
         maxLength={64}
-        placeholder="None: any account"
         autocomplete="off"
         onChange={(event) => onChange({ role: event.currentTarget.value.trim() })}
       />
@@ -192,6 +191,7 @@ function joinedOperations(operations: AccessReport['operations']): AccessReport[
 function Report({ report, list }: { readonly report: AccessReport; readonly list: Listed }): JSX.Element {
   return (
     <>
+      <p class="quiet">{callerText(report)}</p>
       <h2>{report.id === null ? `${nameOf(list)} in general` : 'This document'}</h2>
       <ul class="decisions">
         {joinedOperations(report.operations).map((operation) => (
@@ -208,32 +208,35 @@ function Report({ report, list }: { readonly report: AccessReport; readonly list
         ))}
       </ul>
       <h2>Members</h2>
-      <section class="scroll" tabIndex={0} aria-label="Table of members">
-        <table class="decided">
-          <thead>
-            <tr>
-              <th>Member</th>
-              <th>Sees it</th>
-              <th>Sets it</th>
-            </tr>
-          </thead>
-          <tbody>
-            {report.members.map(({ name, read, write }) => (
-              <tr key={name}>
-                <th scope="row">{labelOf(list.schema, name)}</th>
-                {[read, write].map((decision, index) => (
-                  <td key={index === 0 ? 'read' : 'write'}>
-                    <Answer answer={decision.answer} />
-                    <Why decision={decision} to={index === 0 ? 'see' : 'set'} />
-                  </td>
-                ))}
-              </tr>
+      <Table label="Table of members" headings={['Member', 'Sees it', 'Sets it']} class="decided">
+        {report.members.map(({ name, read, write }) => (
+          <tr key={name}>
+            <th scope="row">{labelOf(list.schema, name)}</th>
+            {[read, write].map((decision, index) => (
+              <td key={index === 0 ? 'read' : 'write'}>
+                <Answer answer={decision.answer} />
+                <Why decision={decision} to={index === 0 ? 'see' : 'set'} />
+              </td>
             ))}
-          </tbody>
-        </table>
-      </section>
+          </tr>
+        ))}
+      </Table>
     </>
   );
+}
+
+/** The caller as functions of rules get it. */
+function callerText({ caller: { id, roles, scopes, tenant } }: AccessReport): string {
+  if (id === null && scopes.length === 0) return 'Asked for a caller without a credential.';
+  const parts = [
+    id === null ? 'an account' : 'this account',
+    roles.length === 0
+      ? 'without a role'
+      : `with the ${roles.length === 1 ? 'role' : 'roles'} ${roles.join(', ')}`,
+    `the scopes ${scopes.join(', ')}`,
+    tenant === null ? (id === null ? 'some tenant' : 'no tenant') : `the tenant ${tenant}`,
+  ];
+  return `Asked for ${parts[0]} ${parts.slice(1).join(', ')}.`;
 }
 
 const answerTexts: Readonly<Record<AccessDecision['answer'], readonly [tone: string, text: string]>> = {
@@ -253,19 +256,20 @@ function Answer({ answer }: Pick<AccessDecision, 'answer'>): JSX.Element {
   );
 }
 
-/** What a decision is about: an operation on a document, or a member that a caller sees or sets. */
+/** The subject of a decision: an operation on a document, or a member that a caller sees or sets. */
 type Aim = 'operation' | 'see' | 'set';
 
 type WhyProps = { readonly decision: AccessDecision; readonly to: Aim };
 
 function Why({ decision, to }: WhyProps): JSX.Element {
-  const { reason, rules, words, text } = decision;
+  const { reason, rules, words, text, failure } = decision;
   const sentence = sentenceOf(decision, to);
   const isRuled = reason !== 'server' && reason !== 'fixed';
   return (
     <div class="why">
       {sentence === '' ? null : <p class={reason === 'rule' ? undefined : 'quiet'}>{sentence}</p>}
       {isRuled && rules.length > 0 ? <Clauses clauses={rules} /> : null}
+      {failure === null ? null : <p class="problem">{failure}</p>}
       {text === null || text === words || !isRuled ? null : <code>{text}</code>}
     </div>
   );
@@ -298,6 +302,20 @@ const reasonTexts: Readonly<Partial<Record<AccessDecision['reason'], string>>> =
   failed: 'A function of the rule fails for this caller: a request is answered 500.',
 };
 
+/** The name of a function, where it has one, and its text. */
+function AskedFunction({ source, isAsked }: { readonly source: string; readonly isAsked: boolean }) {
+  const [, name] = /^(?:async )?(?:function\s*)?([A-Za-z_$][\w$]*)\s*\(/.exec(source) ?? [];
+  return (
+    <details class="asked-function">
+      <summary class="quiet">
+        {isAsked ? 'returned by a function of the configuration' : 'a function of the configuration'}
+        {name === undefined || name === 'function' ? '' : `, ${name}`}
+      </summary>
+      <pre tabIndex={0}>{source}</pre>
+    </details>
+  );
+}
+
 type Mark = { readonly tone: string; readonly path: string; readonly text: string };
 
 /** Outlines of 16 by 16. */
@@ -311,7 +329,7 @@ const marks = { always: holds, yes: holds, depends, never: fails, no: fails } as
 function Clauses({ clauses }: { readonly clauses: readonly AccessRule[] }): JSX.Element {
   return (
     <ul class="clauses">
-      {clauses.map(({ number, words, answer, isReturned, parts }) => {
+      {clauses.map(({ number, words, answer, isReturned, source, parts }) => {
         const { tone, path, text } = answer === null ? unasked : marks[answer];
         return (
           <li key={number}>
@@ -326,7 +344,7 @@ function Clauses({ clauses }: { readonly clauses: readonly AccessRule[] }): JSX.
               <path d={path} fill="none" stroke="currentColor" stroke-width="2" />
             </svg>{' '}
             <span class="number">{number}</span> {words}
-            {isReturned ? <span class="quiet"> (returned by a function)</span> : null}
+            {source === null ? null : <AskedFunction source={source} isAsked={isReturned} />}
             {parts.length > 0 ? <Clauses clauses={parts} /> : null}
           </li>
         );

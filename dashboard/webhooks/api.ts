@@ -1,5 +1,5 @@
 /**
- * How the pages of webhooks reach the API. The dashboard and the portal show the same pages with credentials of their own, so the pages get
+ * Requests of the pages of webhooks. The dashboard and the portal show the same pages with credentials of their own, so the pages get
  * the sender from the context and know neither.
  */
 import { createContext } from 'preact';

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Delivery, Endpoint, EventType } from '../api-types.ts';
+import { Choice } from '../components/choice.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
 import { type DeliveryFilter, liveMs, type Page, queryOf, useRead } from './api.ts';
@@ -69,23 +70,23 @@ function DeliveryFilters({ filter, isOfEndpoint, onChange }: DeliveryFiltersProp
   const endpoints =
     useRead<Page<Endpoint>>(isOfEndpoint ? undefined : '/endpoints?limit=200').value?.items ?? [];
   const inputOf = (event: Event) => (event.currentTarget as HTMLSelectElement | HTMLInputElement).value;
-  const choose = (name: string) => (event: Event) => onChange({ [name]: inputOf(event) || undefined });
+  const choose = (name: string) => (value: string) => onChange({ [name]: value || undefined });
   return (
     <fieldset class="filters">
       <legend class="hidden">Filter deliveries</legend>
-      <Choice label="State" value={filter.status} onChange={choose('status')} options={statuses} />
+      <Choice label="State" value={filter.status ?? ''} onChange={choose('status')} options={statuses} />
       <Choice
         label="Event type"
-        value={filter.eventType}
+        value={filter.eventType ?? ''}
         onChange={choose('eventType')}
-        options={types.map(({ type }) => [type, type] as const)}
+        options={[any, ...types.map(({ type }) => [type, type] as const)]}
       />
       {isOfEndpoint ? null : (
         <Choice
           label="Endpoint"
-          value={filter.endpointId}
+          value={filter.endpointId ?? ''}
           onChange={choose('endpointId')}
-          options={endpoints.map(({ id, url }) => [id, url] as const)}
+          options={[any, ...endpoints.map(({ id, url }) => [id, url] as const)]}
         />
       )}
       <label>
@@ -113,34 +114,14 @@ function DeliveryFilters({ filter, isOfEndpoint, onChange }: DeliveryFiltersProp
   );
 }
 
+const any = ['', 'any'] as const;
+
 const statuses = [
+  any,
   ['not_delivered', 'Failed or retrying'],
   ['pending', 'Pending'],
   ['delivered', 'Delivered'],
 ] as const;
-
-type ChoiceProps = {
-  readonly label: string;
-  readonly value: string | undefined;
-  readonly onChange: (event: Event) => void;
-  readonly options: readonly (readonly [value: string, text: string])[];
-};
-
-function Choice({ label, value, onChange, options }: ChoiceProps): JSX.Element {
-  return (
-    <label>
-      {label}{' '}
-      <select value={value ?? ''} onChange={onChange}>
-        <option value="">any</option>
-        {options.map(([each, text]) => (
-          <option key={each} value={each}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
 
 type DeliveriesProps = { readonly items: readonly Delivery[] | undefined; readonly isOfEndpoint: boolean };
 

@@ -6,7 +6,7 @@ import { ProblemNote } from '../components/problem.tsx';
 import type { Problem } from '../send.ts';
 import { type Page, useRead } from './api.ts';
 
-/** Those that the form has. */
+/** The members that the form has. */
 export type EndpointFields = {
   readonly url?: string;
   readonly description?: string | null;

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { Time } from '../components/value.tsx';
 
 type LastFailureProps = {
-  /** Of the attempt, from 1 on. */
+  /** The number of the attempt, from 1 on. */
   readonly number: number;
   readonly at: string;
   /** The status of the answer, or the kind of the failure. */

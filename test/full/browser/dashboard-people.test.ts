@@ -151,7 +151,7 @@ const isInView = (element: Locator) =>
     return top >= 0 && bottom <= 800;
   });
 
-test('shows members that the caller may not write as text, and says who may not create', async () => {
+test('shows members that the caller may not write as text', async () => {
   const { id } = await order('W-3', { price: 100, technicianId: technician.id });
   await page.goto(`${program.url}/dashboard${memberOf(id)}`);
   await page.getByLabel('Email').fill(email);
@@ -166,12 +166,9 @@ test('shows members that the caller may not write as text, and says who may not 
   assert.deepEqual(await violationsOn(page), []);
   await panel.getByLabel('Notes').fill('Two stairs.');
   await panel.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Saved.').waitFor();
+  await page.getByText(/^Saved/).waitFor();
   const stored = (await program.send('GET', `${orders}/${id}`)).json() as Document;
   assert.deepEqual([stored.notes, stored.price], ['Two stairs.', 100]);
-  await page.evaluate(`location.hash = ${JSON.stringify(list)}`);
-  await page.getByRole('button', { name: 'New' }).click();
-  await page.getByRole('dialog').getByText('not permitted').waitFor();
   assert.deepEqual(complaints, []);
 });
 
@@ -196,7 +193,7 @@ test('merges member by member what two people changed', async () => {
   assert.deepEqual(await violationsOn(page), []);
   await page.getByRole('radio', { name: 'Notes: theirs' }).check();
   await page.getByRole('button', { name: 'Save what I chose' }).click();
-  await page.getByText('Saved.').waitFor();
+  await page.getByText(/^Saved/).waitFor();
   const merged = (await program.send('GET', `${orders}/${id}`)).json() as Document;
   assert.deepEqual([merged.notes, merged.minutes, merged.warranty], ['theirs', 20, true]);
   assert.deepEqual(complaints, []);

@@ -69,7 +69,7 @@ test('shows what a role may do with a collection, in words and as text', async (
   await update.getByText('(status is open AND owner is the caller) OR role is dispatcher').waitFor();
   await update.getByText('1.1 State is open').waitFor();
   await decision('Delete').getByText('By condition').waitFor();
-  await decision('Delete').getByText('(returned by a function)').waitFor();
+  await decision('Delete').getByText('returned by a function of the configuration').waitFor();
   await page.getByLabel('Caller').selectOption('anonymous');
   await decision('Update and replace').getByText('Never').waitFor();
   const author = page.getByRole('row', { name: 'Author id' });

@@ -163,13 +163,13 @@ test('shows both versions if another window changed the document first, and appl
     await window.getByLabel('text', { exact: false }).fill(text);
   }
   await other.getByRole('button', { name: 'Save' }).click();
-  await other.getByText('Saved.').waitFor();
+  await other.getByText(/^Saved/).waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Somebody changed this' }).waitFor();
   await page.getByRole('cell', { name: 'mine' }).waitFor();
   await page.getByRole('cell', { name: 'theirs' }).waitFor();
   await page.getByRole('button', { name: 'Save what I chose' }).click();
-  await page.getByText('Saved.').waitFor();
+  await page.getByText(/^Saved/).waitFor();
   const { body } = await program.send('GET', `/api/v1/notes/${id}`);
   assert.equal((JSON.parse(body) as { text: string }).text, 'mine');
   assert.deepEqual(complaints, []);

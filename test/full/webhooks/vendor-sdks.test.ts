@@ -1,0 +1,87 @@
+/**
+ * Libraries of vendors judge the presets: they believe the messages that the default tier signs, and refuse them with another body. The
+ * libraries take 45 MB: they are a package of their own with its own lockfile (test/full/webhooks/vendor-sdks), installed here, and these
+ * tests skip where the registry cannot be reached. HubSpot's and Square's, of 89 MB, were asked by hand.
+ */
+import assert from 'node:assert/strict';
+import { cpSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { installLocked } from '../../harness/npm-install.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { type Sent, secret, type VendorName, vendorsAt } from '../../webhooks/presets/vendor-messages.ts';
+
+const folder = temporaryFolder();
+let missing = '';
+
+before(
+  async () => {
+    cpSync(fileURLToPath(new URL('vendor-sdks', import.meta.url)), folder, { recursive: true });
+    missing = await installLocked(folder);
+  },
+  { timeout: 5 * 60_000 },
+);
+
+/** Linear's library wants the time of the message to be in it. */
+const bodyNow = () => JSON.stringify({ id: 'evt_1', type: 'a.b', webhookTimestamp: Date.now() });
+// biome-ignore lint/suspicious/noExplicitAny: packages without declarations here.
+const load = (name: string): any => createRequire(join(folder, 'x.js'))(name);
+
+/** Signed now: Paddle's library believes a signature for five seconds. */
+const vendors = () => vendorsAt(Math.floor(Date.now() / 1000));
+const publicKeyOf = (name: VendorName) => vendors()[name].publicKey;
+
+/** Whether the library believes the message. It may throw for one that it does not. */
+type Judge = (sent: Sent) => unknown;
+
+const judges: Partial<Readonly<Record<VendorName, Judge>>> = {
+  discord: ({ body: text, fields }) =>
+    load('discord-interactions').verifyKey(
+      ...[text, fields['x-signature-ed25519'], fields['x-signature-timestamp'], publicKeyOf('discord')],
+    ),
+  line: ({ body: text, fields }) =>
+    load('@line/bot-sdk').validateSignature(text, secret, fields['x-line-signature']),
+  linear: ({ body: text, fields }) => {
+    const { LinearWebhookClient } = load('@linear/sdk/webhooks');
+    return new LinearWebhookClient(secret).verify(Buffer.from(text), fields['linear-signature']);
+  },
+  paddle: ({ body: text, fields }) => {
+    // The constructor is what gives the library its cryptography.
+    const { webhooks } = new (load('@paddle/paddle-node-sdk').Paddle)('none');
+    return webhooks.isSignatureValid(text, secret, fields['paddle-signature']);
+  },
+  sanity: ({ body: text, fields }) =>
+    load('@sanity/webhook').isValidSignature(text, fields['sanity-webhook-signature'], secret),
+  sendgrid: ({ body: text, fields }) => {
+    const hook = new (load('@sendgrid/eventwebhook').EventWebhook)();
+    const key = hook.convertPublicKeyToECDSA(publicKeyOf('sendgrid'));
+    const [signature, time] = ['signature', 'timestamp'].map(
+      (name) => fields[`x-twilio-email-event-webhook-${name}`],
+    );
+    return hook.verifySignature(key, text, signature, time);
+  },
+  workos: ({ body: text, fields }) => {
+    const { WorkOS } = load('@workos-inc/node');
+    const given = { payload: JSON.parse(text), sigHeader: fields['workos-signature'], secret };
+    return new WorkOS('sk_none').webhooks.verifyHeader(given);
+  },
+};
+
+for (const [name, judge] of Object.entries(judges) as [VendorName, Judge][]) {
+  test(`the library of the vendor believes what the preset does: ${name}`, async (t) => {
+    if (missing !== '') return t.skip(missing);
+    const body = bodyNow();
+    const sent = vendors()[name].send(body, secret);
+    const believes = async (each: Sent) => {
+      try {
+        return Boolean(await judge(each));
+      } catch {
+        return false;
+      }
+    };
+    assert.equal(await believes(sent), true);
+    assert.equal(await believes({ ...sent, body: body.replace('evt_1', 'evt_2') }), false);
+  });
+}

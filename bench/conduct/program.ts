@@ -35,26 +35,35 @@ export const comity: Program = {
   version: '0.1.0',
   collection: '/api/v1/notes',
   start: (folder) =>
-    startOnPort(process.execPath, [join(root, 'dist/main.js'), 'serve'], (port) => ({
-      COMITY_CONFIG: join(import.meta.dirname, 'notes.config.ts'),
-      COMITY_DATA: join(folder, 'data'),
-      COMITY_PORT: String(port),
-      COMITY_ADMIN_KEY: 'sk_conduct_0123456789',
-      COMITY_LOG_LEVEL: 'error',
-    })),
+    startOnPort(process.execPath, [join(root, 'dist/main.js'), 'serve'], {
+      settingsOf: (port) => ({
+        COMITY_CONFIG: join(import.meta.dirname, 'notes.config.ts'),
+        COMITY_DATA: join(folder, 'data'),
+        COMITY_PORT: String(port),
+        COMITY_ADMIN_KEY: 'sk_conduct_0123456789',
+        COMITY_LOG_LEVEL: 'error',
+      }),
+    }),
 };
 
-type Environment = Readonly<Record<string, string>>;
+type Settings = Readonly<Record<string, string>>;
 
-/** Starts a program that reads its port, and the rest of its settings, from its environment: PORT unless given. */
+type Surroundings = {
+  /** Its working folder; that of the run unless given. */
+  readonly folder?: string;
+  /** Its environment beside that of the run; PORT unless given. */
+  readonly settingsOf?: (port: number) => Settings;
+};
+
+/** Starts a program that reads its port from its environment. */
 export async function startOnPort(
   command: string,
   args: readonly string[],
-  settingsOf: (port: number) => Environment = (port) => ({ PORT: String(port) }),
+  { folder = '.', settingsOf = (port) => ({ PORT: String(port) }) }: Surroundings = {},
 ): Promise<Started> {
   const port = await freePort();
   const words = Object.entries(settingsOf(port)).map(([name, value]) => `${name}=${value}`);
-  return started(port, await startPeer(pinning, port, 'env', [...words, command, ...args]));
+  return started(port, await startPeer(pinning, port, 'env', ['-C', folder, ...words, command, ...args]));
 }
 
 export function started(port: number, { stop }: Pick<Started, 'stop'>): Started {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { ownCluster } from '../../test/harness/postgres-server/own-cluster.ts';
 import { freePort, startPeer } from '../connections/peer-program.ts';
 import { fetchPocketBase, pocketBasePackage } from '../files/peers.ts';
+import { payload } from './content-systems.ts';
 import {
   execute,
   fetchModules,
@@ -37,6 +38,7 @@ export const servers: readonly Program[] = [
   framework('Hono', 'hono'),
   nest({ nest: '12.5.1', typeorm: '12.0.2', crud: '5.3.4' }),
   parseServer('9.10.0'),
+  payload,
   { name: 'json-server', version: '1.0.0-beta.3', collection: '/notes', start: startJsonServer },
   { name: 'FeathersJS', version: '5.0.50', collection: '/notes', start: startFeathers },
 ];
@@ -66,7 +68,7 @@ function kinto(version: string): Program {
     start: async (folder) => {
       await fetchModules(folder, [`kinto==${version}`]);
       const file = join(folder, 'kinto.ini');
-      const run = ['-C', folder, `PYTHONPATH=${folder}`, 'python3', '-m', 'kinto'];
+      const run = ['-C', folder, `PYTHONPATH=${folder}`, 'python3', join(folder, 'bin/kinto')];
       const init = ['init', '--ini', file, '--backend', 'memory', '--host', '127.0.0.1'];
       await execute('env', [...run, ...init, '--cache-backend', 'memory']);
       const port = await freePort();

@@ -24,7 +24,7 @@ export function missingPath({ target, survey }: Pick<Visit, 'target' | 'survey'>
 }
 
 /** Another text of the same alphabet. */
-function turned(text: string): string {
+export function turned(text: string): string {
   return text.replace(/[a-z0-9]/gi, (each) => (each === '0' ? '1' : '0'));
 }
 

@@ -7,6 +7,7 @@ import {
   partsMax,
   selectExtents,
 } from '../../src/http/syntax/range.ts';
+import { threadMs } from '../harness/processor-time.ts';
 
 /** The extents in a representation of 100 octets, with the last octet included. */
 function selected(range: string, bytes = 100): string | undefined {
@@ -74,13 +75,13 @@ test(`takes ${partsMax} parts, and ignores a field with more, however small they
   assert.equal(selected(adjoining), '0-98');
 });
 
-test('reads a field of 16 KiB in less than 20 ms', () => {
+test('reads a field of 16 KiB in less than 20 ms of its thread', () => {
   const many = `bytes=${'0-0,'.repeat(4000)}`;
   const commas = `bytes=${','.repeat(16_000)}`;
-  const begun = performance.now();
+  const begun = threadMs();
   assert.equal(selected(many), '0-0');
   assert.equal(selected(commas), undefined);
-  assert.ok(performance.now() - begun < 20);
+  assert.ok(threadMs() - begun < 20);
 });
 
 test('writes Content-Range (RFC 9110 §14.4)', () => {

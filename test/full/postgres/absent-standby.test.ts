@@ -12,6 +12,9 @@ import { commitAll, event, put, rowAt, tables, things } from '../../contract/fix
 import { ownCluster } from '../../harness/postgres-server/own-cluster.ts';
 import { until } from '../../harness/until.ts';
 
+/** Beside other programs of a busy machine. */
+const answerMsMax = 4000;
+
 test('leaves no session at the server while its synchronous standby is gone, answers reads, and is ready again when writes are', async (t) => {
   const cluster = await ownCluster();
   const timeoutMs = 500;
@@ -48,7 +51,8 @@ test('leaves no session at the server while its synchronous standby is gone, ans
   while (performance.now() < endsAt) {
     const asked = performance.now();
     await assert.rejects(store.ping(), StoreUnavailable);
-    assert.ok(performance.now() - asked < 1000);
+    // A ping that waited for the standby would take until the end.
+    assert.ok(performance.now() - asked < answerMsMax);
     assert.equal((await rowAt(store, things, 'kept'))?.id, 'kept');
     await store.tally([{ key: 'k', add: 1, expiresAt: Date.now() + 60_000 }]);
     assert.equal(await store.purge('events', 0, 10), 0);

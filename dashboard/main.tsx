@@ -190,13 +190,16 @@ type SectionProps = { readonly title: string; readonly children: ComponentChildr
 function Section({ title, children }: SectionProps): JSX.Element {
   const name = `comity-folded-${title}`;
   const [isOpen] = useState(() => localStorage.getItem(name) === null);
-  const toggle = (event: Event) => {
-    if ((event.currentTarget as HTMLDetailsElement).open) localStorage.removeItem(name);
-    else localStorage.setItem(name, 'yes');
+  // `toggle` comes later, when a reload may have begun.
+  const fold = (event: Event) => {
+    if ((event.currentTarget as HTMLElement).closest('details')?.open === true)
+      localStorage.setItem(name, 'yes');
+    else localStorage.removeItem(name);
   };
   return (
-    <details class="section" open={isOpen} onToggle={toggle}>
-      <summary>
+    <details class="section" open={isOpen}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: a summary is the button of its details. */}
+      <summary onClick={fold}>
         <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
           <path d={icons[title] ?? ''} fill="none" stroke="currentColor" stroke-width="1.5" />
         </svg>{' '}

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { listOf, pathOf } from '../description.ts';
 import { titleOfReference } from '../reference-titles.ts';
 import { linkTo } from '../route.ts';
+import { caller, readable } from '../session.ts';
 
 type ReferenceLinkProps = {
   /** The path of the referred list. */
@@ -13,10 +14,25 @@ type ReferenceLinkProps = {
 };
 
 export function ReferenceLink({ path, id, isId = false }: ReferenceLinkProps): JSX.Element {
+  if (!readable.value.has(path)) return <UnreadableReference id={id} />;
   return (
     <a href={linkTo('member', { path, id })} title={id}>
       {isId ? id : (titleOfReference(path, id) ?? id)}
     </a>
+  );
+}
+
+/** The end of an id tells apart those that were made at the same time. */
+const idCharactersShown = 6;
+
+/** A document of a list that the caller may not read has no title and no page. */
+function UnreadableReference({ id }: { readonly id: string }): JSX.Element {
+  const me = caller.value;
+  if (id === me?.id) return <span title={id}>{me.name ?? me.email ?? 'you'}</span>;
+  return (
+    <span class="absent" title={id}>
+      {`…${id.slice(-idCharactersShown)}`}
+    </span>
   );
 }
 

@@ -24,14 +24,14 @@ export function ActionsPage(): JSX.Element {
           <p class="quiet">Requests of the application that are on no collection.</p>
           <Actions steps={steps} onDone={() => undefined} />
           <dl class="members">
-            {steps.map((step) => (
-              <div key={nameOfStep(step)}>
-                <dt>{titleOf(step)}</dt>
-                <dd>
-                  {step.description ?? ''} <code class="quiet">{`${step.method} ${step.path}`}</code>
-                </dd>
-              </div>
-            ))}
+            {steps
+              .filter(({ description }) => description !== undefined)
+              .map((step) => (
+                <div key={nameOfStep(step)}>
+                  <dt>{titleOf(step)}</dt>
+                  <dd>{step.description}</dd>
+                </div>
+              ))}
           </dl>
         </>
       )}

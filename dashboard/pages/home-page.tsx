@@ -4,33 +4,34 @@ import { useEffect, useState } from 'preact/hooks';
 import { ActivityCharts } from '../components/activity.tsx';
 import { EventResource } from '../components/event-resource.tsx';
 import { Value } from '../components/value.tsx';
-import { base, description, isCollection, type Listed } from '../description.ts';
+import { base, description, type Listed } from '../description.ts';
 import { type Finding, hasLooks, useFindings } from '../findings.ts';
 import { nameOf } from '../presentation.ts';
 import { linkTo } from '../route.ts';
 import { isObject, prefix, type Reply, send } from '../send.ts';
-import { isAdministrator, readable } from '../session.ts';
+import { isAdministrator } from '../session.ts';
 import { Ago } from '../webhooks/clock.tsx';
-import { OwnWork } from './own-work.tsx';
+import { NewDocuments, OwnWork, readableCollections } from './own-work.tsx';
 
 const refreshMs = 3000;
 const eventsShown = 12;
 
 export function HomePage(): JSX.Element {
-  const lists = description.value?.lists ?? [];
+  const lists = readableCollections();
   return (
     <section aria-labelledby="home-title">
-      <h1 id="home-title">{description.value?.title}</h1>
+      <header class="head">
+        <h1 id="home-title">{description.value?.title}</h1>
+        <NewDocuments lists={lists} />
+      </header>
       <NeedsYou />
       <OwnWork />
       {isAdministrator() ? <ActivityCharts /> : null}
       <h2>Collections</h2>
       <ul class="cards">
-        {lists
-          .filter((list) => isCollection(list) && readable.value.has(list.path))
-          .map((list) => (
-            <CollectionCard key={list.path} list={list} />
-          ))}
+        {lists.map((list) => (
+          <CollectionCard key={list.path} list={list} />
+        ))}
       </ul>
       {isAdministrator() ? <LatestEvents /> : null}
       <p class="quiet">
@@ -99,7 +100,7 @@ function CollectionCard({ list }: { readonly list: Listed }): JSX.Element {
     <li>
       <a href={linkTo('list', { path: list.path })}>
         <strong>{nameOf(list)}</strong>
-        <span>{total ?? '–'}</span>
+        <span class="count">{total ?? '–'}</span>
       </a>
     </li>
   );

@@ -1,6 +1,6 @@
 /**
  * The part of Home that is about the person: what is assigned to them, their saved views with the numbers of documents, what changed lately and
- * whether they may act on it, and the requests that they may make from here. A part that has nothing is left out.
+ * whether they may act on it, and links to the forms of new documents. A part that has nothing is left out.
  */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -24,16 +24,20 @@ const everyMs = 15_000;
 const eventsRead = 60;
 const changesShown = 8;
 
-export function OwnWork(): JSX.Element {
-  const lists = (description.value?.lists ?? []).filter(
+/** Collections that the caller may read. */
+export function readableCollections(): readonly Listed[] {
+  return (description.value?.lists ?? []).filter(
     (list) => isCollection(list) && readable.value.has(list.path),
   );
+}
+
+export function OwnWork(): JSX.Element {
+  const lists = readableCollections();
   return (
     <>
       <Assigned lists={lists} />
       <OwnViews />
       {isAdministrator() ? null : <RecentChanges />}
-      <NewDocuments lists={lists} />
     </>
   );
 }
@@ -125,7 +129,7 @@ function Cards({ title, cards, isOfAny }: CardsProps): JSX.Element | null {
             <a href={link}>
               <strong>{name}</strong>
               <span class="quiet">{hint}</span>
-              <span>{totals.get(path) ?? '…'}</span>
+              <span class="count">{totals.get(path) ?? '…'}</span>
             </a>
           </li>
         ))}
@@ -221,18 +225,18 @@ function ChangeList({ title, changes }: ChangeListProps): JSX.Element | null {
   );
 }
 
-/** Links to the forms of new documents, and to the actions that are on no collection. */
-function NewDocuments({ lists }: ListsProps): JSX.Element | null {
+/** Links to the forms of new documents. */
+export function NewDocuments({ lists }: ListsProps): JSX.Element | null {
   if (isAdministrator()) return null;
   const open = lists.filter((list) => list.create !== undefined && rightsIn(list)?.may('create') === true);
   if (open.length === 0) return null;
   return (
-    <p class="buttons">
+    <div class="buttons">
       {open.map((list) => (
         <a key={list.path} class="button" href={linkTo('list', { path: list.path, new: 'yes' })}>
           {`New: ${list.schema.title ?? nameOf(list)}`}
         </a>
       ))}
-    </p>
+    </div>
   );
 }

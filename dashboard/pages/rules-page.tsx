@@ -39,7 +39,7 @@ export function RulesPage({ query }: { readonly query: URLSearchParams }): JSX.E
       <p class="quiet">
         The server answers by the rules that decide requests. Hooks and preconditions may refuse more.
       </p>
-      <form class="choices" onSubmit={(event) => event.preventDefault()}>
+      <form class="asking" onSubmit={(event) => event.preventDefault()}>
         <Choice
           label="Collection"
           value={list.name}
@@ -228,15 +228,15 @@ function Report({ report, list }: { readonly report: AccessReport; readonly list
 /** The caller as functions of rules get it. */
 function callerText({ caller: { id, roles, scopes, tenant } }: AccessReport): string {
   if (id === null && scopes.length === 0) return 'Asked for a caller without a credential.';
-  const parts = [
-    id === null ? 'an account' : 'this account',
-    roles.length === 0
-      ? 'without a role'
-      : `with the ${roles.length === 1 ? 'role' : 'roles'} ${roles.join(', ')}`,
-    `the scopes ${scopes.join(', ')}`,
-    tenant === null ? (id === null ? 'some tenant' : 'no tenant') : `the tenant ${tenant}`,
-  ];
-  return `Asked for ${parts[0]} ${parts.slice(1).join(', ')}.`;
+  const who = id === null ? 'an account' : 'this account';
+  const role =
+    roles.length === 0 ? 'no role' : `the ${roles.length === 1 ? 'role' : 'roles'} ${inList(roles)}`;
+  const of = tenant === null ? (id === null ? 'some tenant' : 'no tenant') : `the tenant ${tenant}`;
+  return `Asked for ${who} with ${role}, the scopes ${inList(scopes)}, and ${of}.`;
+}
+
+function inList(texts: readonly string[]): string {
+  return new Intl.ListFormat('en').format(texts);
 }
 
 const answerTexts: Readonly<Record<AccessDecision['answer'], readonly [tone: string, text: string]>> = {

@@ -236,7 +236,7 @@ test('makes a key with scopes, rotates it and revokes it', async () => {
   await page.getByText('Only this response shows the secret').waitFor();
   const first = await page.locator('.secret code').textContent();
   await page.getByRole('button', { name: 'Done' }).click();
-  await page.getByRole('link', { name: 'nightly' }).click();
+  await page.getByRole('main').getByRole('link', { name: 'nightly' }).click();
   await page.getByRole('button', { name: /^Rotate/ }).click();
   const panel = page.getByRole('dialog', { name: /^Rotate/ });
   await panel.getByRole('button', { name: /^Rotate/ }).click();

@@ -1,8 +1,8 @@
 /**
- * A file for `POST {collection}/import` (§4.19.9): its format, its first records for a preview, and its content with the columns renamed. The
+ * A file for `POST {collection}/import` (§4.19.9): its format, its first records for a preview, and the members that its columns are. The
  * server reads the whole file and alone judges it; here only its beginning is read.
  */
-import { type Listed, resolve, type Schema } from './description.ts';
+import { type Listed, listOf, resolve, type Schema } from './description.ts';
 import { isObject } from './send.ts';
 
 export const formats = {
@@ -22,8 +22,6 @@ export type Preview = {
   readonly columns: readonly string[];
   /** Cells of the columns as texts. */
   readonly rows: readonly (readonly string[])[];
-  /** Octets of the header of CSV with its line break; 0 in other formats. */
-  readonly headerBytes: number;
   /** The beginning of the file does not have the format. */
   readonly fault?: string;
 };
@@ -34,30 +32,31 @@ export function formatOf(name: string): Format {
   return ending === 'ndjson' || ending === 'jsonl' ? 'ndjson' : 'csv';
 }
 
-export async function previewOf(file: Blob, format: Format): Promise<Preview> {
+/** @param hasHeader the first record of CSV names the columns */
+export async function previewOf(file: Blob, format: Format, hasHeader: boolean): Promise<Preview> {
   const bytes = new Uint8Array(await file.slice(0, previewBytes).arrayBuffer());
   const isWhole = bytes.length === file.size;
   try {
     // A character may be cut at the end.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: !isWhole });
-    return format === 'csv' ? csvPreview(text, bytes, isWhole) : jsonPreview(text, format, isWhole);
+    return format === 'csv' ? csvPreview(text, hasHeader, isWhole) : jsonPreview(text, format, isWhole);
   } catch (error) {
     const fault = error instanceof TypeError ? 'The file is not text in UTF-8.' : String(error);
-    return { columns: [], rows: [], headerBytes: 0, fault };
+    return { columns: [], rows: [], fault };
   }
 }
 
-/** The content of a file with other names in the header of its CSV. */
-export function withColumns(file: Blob, { columns, headerBytes }: Preview, names: readonly string[]): Blob {
-  if (headerBytes === 0 || columns.every((column, at) => column === names[at])) return file;
-  const header = names.map((name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name));
-  return new Blob([`${header.join(',')}\r\n`, file.slice(headerBytes)]);
+/** The parameter `columns` of an import: the members of the columns as a record of CSV. */
+export function columnsText(names: readonly string[]): string {
+  return names.map((name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',');
 }
 
-function csvPreview(text: string, bytes: Uint8Array, isWhole: boolean): Preview {
+function csvPreview(text: string, hasHeader: boolean, isWhole: boolean): Preview {
   const records = csvRecords(text.replace(/^\uFEFF/, ''), isWhole);
-  const [columns = [], ...rows] = records.filter((cells) => cells.length > 1 || cells[0] !== '');
-  return { columns, rows: rows.slice(0, recordsShown), headerBytes: headerBytesOf(bytes) };
+  const filled = records.filter((cells) => cells.length > 1 || cells[0] !== '');
+  const [first = []] = filled;
+  const columns = hasHeader ? first : first.map((_, at) => `Column ${at + 1}`);
+  return { columns, rows: filled.slice(Number(hasHeader)).slice(0, recordsShown) };
 }
 
 /** Records of RFC 4180. The last one of a beginning is left out, since it may be cut. */
@@ -88,24 +87,12 @@ function csvRecords(text: string, isWhole: boolean): string[][] {
   return records;
 }
 
-const quote = 0x22;
-const lineFeed = 0x0a;
-
-function headerBytesOf(bytes: Uint8Array): number {
-  let isQuoted = false;
-  for (const [at, octet] of bytes.entries()) {
-    if (octet === quote) isQuoted = !isQuoted;
-    else if (octet === lineFeed && !isQuoted) return at + 1;
-  }
-  return bytes.length;
-}
-
 function jsonPreview(text: string, format: Format, isWhole: boolean): Preview {
   const texts = format === 'ndjson' ? linesOf(text, isWhole) : itemsOf(text);
   const records = texts.slice(0, recordsShown).map((each) => JSON.parse(each) as unknown);
   const columns = [...new Set(records.flatMap((each) => (isObject(each) ? Object.keys(each) : [])))];
   const rows = records.map((each) => columns.map((name) => cellOf(isObject(each) ? each[name] : undefined)));
-  return { columns, rows, headerBytes: 0 };
+  return { columns, rows };
 }
 
 function cellOf(value: unknown): string {
@@ -157,8 +144,26 @@ function namesIn({ properties = {} }: Schema, before = ''): readonly string[] {
   });
 }
 
+/** Members by which a reference may find its document: those that may be unique. The server knows which are. */
+export function keysOfReferences({ references }: Listed): readonly string[] {
+  return [...references].flatMap(([member, path]) => {
+    const properties = Object.entries(listOf(path)?.schema.properties ?? {});
+    return properties.flatMap(([name, each]) => {
+      const { type, format, ...schema } = resolve(each);
+      const isKey = (type === 'string' || type === 'integer') && format !== 'date-time';
+      return isKey && schema['x-references'] === undefined && schema.enum === undefined && name !== 'id'
+        ? [`${member}.${name}`]
+        : [];
+    });
+  });
+}
+
 /** The schema of a column; undefined: it names no member. */
-export function schemaOfColumn({ create, schema }: Listed, column: string): Schema | undefined {
+export function schemaOfColumn(list: Listed, column: string): Schema | undefined {
+  const { create, schema, references } = list;
+  const [reference = '', ...key] = column.split('.');
+  const target = key.length === 1 ? listOf(references.get(reference) ?? '') : undefined;
+  if (target !== undefined) return resolve(target.schema.properties?.[key[0] ?? '']);
   if (madeMembers.includes(column))
     return resolve(schema.properties?.[column] ?? { type: ['string', 'null'] });
   const path = column.startsWith('/') ? column.slice(1).split('/') : column.split('.');

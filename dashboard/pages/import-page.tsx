@@ -1,5 +1,5 @@
 /**
- * The import of a file into a collection: its first records and which members its columns are, a dry run, and the import with its progress.
+ * The import of a file into a collection: its first records and which members its columns are, or that they are left out, a dry run, and the import with its progress.
  * The server writes the records while they arrive, so what was sent is what was done.
  */
 import type { JSX } from 'preact';
@@ -11,14 +11,15 @@ import { ProblemNote } from '../components/problem.tsx';
 import { type Listed, listOf } from '../description.ts';
 import { bytesText } from '../files.ts';
 import {
+  columnsText,
   type Format,
   formatOf,
   formats,
+  keysOfReferences,
   namesOfColumns,
   type Preview,
   previewOf,
   schemaOfColumn,
-  withColumns,
 } from '../import-file.ts';
 import { labelOf, nameOf } from '../presentation.ts';
 import { forgetTitles } from '../reference-titles.ts';
@@ -36,8 +37,10 @@ export function ImportPage({ path }: { readonly path: string }): JSX.Element {
 type Chosen = {
   readonly file: File;
   readonly format: Format;
+  /** The first record of CSV names the columns. */
+  readonly hasHeader: boolean;
   readonly preview: Preview;
-  /** Names of the columns as they are sent. */
+  /** The members that the columns are; an empty one is left out. */
   readonly names: readonly string[];
 };
 
@@ -45,9 +48,10 @@ function Import({ list }: { readonly list: Listed }): JSX.Element {
   useEffect(() => void findImportable(list), [list]);
   const mayImport = importable.value.get(list.path);
   const [chosen, setChosen] = useState<Chosen | undefined>(undefined);
-  const choose = async (file: File, format: Format) => {
-    const preview = await previewOf(file, format);
-    setChosen({ file, format, preview, names: preview.columns });
+  const choose = async (file: File, format: Format, hasHeader: boolean) => {
+    const preview = await previewOf(file, format, hasHeader);
+    const names = format === 'csv' && !hasHeader ? preview.columns.map(() => '') : preview.columns;
+    setChosen({ file, format, hasHeader, preview, names });
   };
   return (
     <section aria-labelledby="import-title">
@@ -72,7 +76,7 @@ function Import({ list }: { readonly list: Listed }): JSX.Element {
             onRename={(at, name) => setChosen({ ...chosen, names: chosen.names.with(at, name) })}
           />
           <Runs
-            key={`${chosen.file.name} ${chosen.file.lastModified} ${chosen.format}`}
+            key={`${chosen.file.name} ${chosen.file.lastModified} ${chosen.format} ${chosen.hasHeader}`}
             {...{ list, chosen }}
           />
         </>
@@ -83,7 +87,7 @@ function Import({ list }: { readonly list: Listed }): JSX.Element {
 
 type FileChoiceProps = {
   readonly chosen: Chosen | undefined;
-  readonly onChoose: (file: File, format: Format) => Promise<void>;
+  readonly onChoose: (file: File, format: Format, hasHeader: boolean) => Promise<void>;
 };
 
 function FileChoice({ chosen, onChoose }: FileChoiceProps): JSX.Element {
@@ -96,18 +100,20 @@ function FileChoice({ chosen, onChoose }: FileChoiceProps): JSX.Element {
           accept=".csv,.ndjson,.jsonl,.json,text/csv,application/json,application/x-ndjson"
           onChange={({ currentTarget: { files } }) => {
             const [file] = files ?? [];
-            if (file !== undefined) void onChoose(file, formatOf(file.name));
+            if (file !== undefined) void onChoose(file, formatOf(file.name), true);
           }}
         />
       </label>
       {chosen === undefined ? (
-        <p class="quiet">CSV with a header, NDJSON, or a JSON list, in UTF-8.</p>
+        <p class="quiet">CSV, NDJSON, or a JSON list, in UTF-8.</p>
       ) : (
         <label>
           Format{' '}
           <select
             value={chosen.format}
-            onChange={(event) => void onChoose(chosen.file, event.currentTarget.value as Format)}
+            onChange={(event) =>
+              void onChoose(chosen.file, event.currentTarget.value as Format, chosen.hasHeader)
+            }
           >
             {Object.entries(formats).map(([format, { name }]) => (
               <option key={format} value={format}>
@@ -117,6 +123,16 @@ function FileChoice({ chosen, onChoose }: FileChoiceProps): JSX.Element {
           </select>
         </label>
       )}
+      {chosen?.format === 'csv' ? (
+        <label>
+          <input
+            type="checkbox"
+            checked={chosen.hasHeader}
+            onChange={(event) => void onChoose(chosen.file, 'csv', event.currentTarget.checked)}
+          />{' '}
+          The first line names the columns
+        </label>
+      ) : null}
     </div>
   );
 }
@@ -130,8 +146,8 @@ type MappingProps = {
 /** The first records, below the members that their columns are. */
 function Mapping({ list, chosen: { preview, format, names }, onRename }: MappingProps): JSX.Element | null {
   if (preview.columns.length === 0) return null;
-  const known = namesOfColumns(list);
-  const missing = (list.create?.required ?? []).filter((name) => !names.includes(name));
+  const isSet = (member: string) => names.some((name) => name === member || name.startsWith(`${member}.`));
+  const missing = (list.create?.required ?? []).filter((name) => !isSet(name));
   return (
     <>
       <section class="scroll import-preview" tabIndex={0} aria-label="The first records">
@@ -148,20 +164,13 @@ function Mapping({ list, chosen: { preview, format, names }, onRename }: Mapping
               {names.map((name, at) => (
                 <td key={`${at} ${preview.columns[at]}`}>
                   {format === 'csv' ? (
-                    <select
-                      aria-label={`Member of the column ${preview.columns[at]}`}
-                      aria-invalid={schemaOfColumn(list, name) === undefined}
-                      value={name}
-                      onChange={(event) => onRename(at, event.currentTarget.value)}
-                    >
-                      {[...new Set([...known, name])].map((each) => (
-                        <option key={each} value={each}>
-                          {known.includes(each) && !each.includes('.') ? labelOf(list.schema, each) : each}
-                        </option>
-                      ))}
-                    </select>
+                    <MemberChoice
+                      {...{ list, name }}
+                      column={preview.columns[at] ?? ''}
+                      onChoose={(chosen) => onRename(at, chosen)}
+                    />
                   ) : null}{' '}
-                  <TypeOf list={list} name={name} />
+                  {name === '' ? null : <TypeOf list={list} name={name} />}
                 </td>
               ))}
             </tr>
@@ -184,6 +193,52 @@ function Mapping({ list, chosen: { preview, format, names }, onRename }: Mapping
       )}
     </>
   );
+}
+
+type MemberChoiceProps = {
+  readonly list: Listed;
+  readonly column: string;
+  readonly name: string;
+  readonly onChoose: (name: string) => void;
+};
+
+/** The member that a column is: one of the documents, the key of a reference, or none. */
+function MemberChoice({ list, column, name, onChoose }: MemberChoiceProps): JSX.Element {
+  const members = namesOfColumns(list);
+  const keys = keysOfReferences(list);
+  const isUnknown = name !== '' && !members.includes(name) && !keys.includes(name);
+  return (
+    <select
+      aria-label={`Member of the column ${column}`}
+      aria-invalid={name !== '' && schemaOfColumn(list, name) === undefined}
+      value={name}
+      onChange={(event) => onChoose(event.currentTarget.value)}
+    >
+      <option value="">Leave out</option>
+      {isUnknown ? <option value={name}>{name}</option> : null}
+      {members.map((each) => (
+        <option key={each} value={each}>
+          {each.includes('.') ? each : labelOf(list.schema, each)}
+        </option>
+      ))}
+      {keys.length === 0 ? null : (
+        <optgroup label="References by a unique member">
+          {keys.map((each) => (
+            <option key={each} value={each}>
+              {keyText(list, each)}
+            </option>
+          ))}
+        </optgroup>
+      )}
+    </select>
+  );
+}
+
+/** `Category by SKU` */
+function keyText(list: Listed, column: string): string {
+  const [member = '', key = ''] = column.split('.');
+  const target = listOf(list.references.get(member) ?? '');
+  return `${labelOf(list.schema, member)} by ${target === undefined ? key : labelOf(target.schema, key)}`;
 }
 
 const kindNames: Readonly<Record<string, string>> = {
@@ -300,7 +355,7 @@ type Done =
   | { readonly isDry: boolean; readonly cancelledAfterBytes: number }
   | { readonly isDry: boolean; readonly failure: string };
 
-function useRun(list: Listed, { file, format, preview, names }: Chosen) {
+function useRun(list: Listed, { file, format, hasHeader, preview, names }: Chosen) {
   const [running, setRunning] = useState<Running | undefined>(undefined);
   const [done, setDone] = useState<Done | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
@@ -308,15 +363,18 @@ function useRun(list: Listed, { file, format, preview, names }: Chosen) {
   useEffect(() => () => control.current.abort(), []);
   const run = async (query: URLSearchParams) => {
     const isDry = query.get('dryRun') === 'true';
-    const content = withColumns(file, preview, names);
-    const bytes = content.size;
+    const isNamed =
+      format === 'csv' && (!hasHeader || names.some((name, at) => name !== preview.columns[at]));
+    if (isNamed) query.set('columns', columnsText(names));
+    const type = `${formats[format].type}${format === 'csv' && !hasHeader ? '; header=absent' : ''}`;
+    const bytes = file.size;
     let sentBytes = 0;
     control.current = new AbortController();
     setDone(undefined);
     setProblem(undefined);
     setRunning({ isDry, bytes, sentBytes });
-    const reply = await sendFile(`${list.path}/import?${query}`, content, {
-      ...{ type: formats[format].type, signal: control.current.signal },
+    const reply = await sendFile(`${list.path}/import?${query}`, file, {
+      ...{ type, signal: control.current.signal },
       onProgress: (sent) => {
         sentBytes = sent;
         setRunning({ isDry, bytes, sentBytes });

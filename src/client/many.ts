@@ -28,7 +28,9 @@ export type BulkResult = {
 export type ImportOptions = CallOptions &
   Naming & {
     /** Default: that of the Blob. */
-    readonly type?: 'text/csv' | 'application/x-ndjson' | 'application/json';
+    readonly type?: 'text/csv' | 'text/csv; header=absent' | 'application/x-ndjson' | 'application/json';
+    /** What the columns of CSV are, in place of the names in its header; null leaves one out. `type: 'text/csv; header=absent'` needs them. */
+    readonly columns?: readonly (string | null)[];
     /** Counts and lists faults, and writes nothing. */
     readonly dryRun?: boolean;
     /** Default false: each record is written by itself. */
@@ -106,7 +108,7 @@ export async function importContent(
   send: Send,
   path: string,
   content: Blob | Uint8Array | string,
-  { type, mode, key, atomic, dryRun, ...options }: ImportOptions = {},
+  { type, mode, key, atomic, dryRun, columns, ...options }: ImportOptions = {},
 ): Promise<ImportResult> {
   const body = content instanceof Blob ? content : new Blob([content as never]);
   const stated = type ?? body.type;
@@ -116,6 +118,7 @@ export async function importContent(
     ...(key && { key: [key].flat().join() }),
     ...(atomic === true && { atomic: 'true' }),
     ...(dryRun === true && { dryRun: 'true' }),
+    ...(columns && { columns: columns.join() }),
   });
   const isLong = body.size > repeatedBytesMax;
   const answer = await send('POST', `${path}/import?${query}`, {

@@ -11,6 +11,8 @@ export type Problem = {
   readonly code: ProblemCode;
   readonly message?: string;
   readonly errors?: readonly FieldError[];
+  /** The code of each error, for reports that list errors by themselves. Absent: that of the refusal. */
+  readonly errorCodes?: readonly ProblemCode[];
   readonly context?: Readonly<
     Record<string, string | number | boolean | null | readonly (string | object)[]>
   >;

@@ -101,6 +101,7 @@ export function importParameters(components: Components): readonly Item[] {
     ['dryRun', 'Counts and lists faults as an import would, and writes nothing.', toggle],
     ['mode', 'As in a bulk request.', { enum: bulkModes }],
     ['key', '`id`, or the fields of an entry of `unique`, with commas.', { type: 'string' }],
+    ['columns', 'Members of the columns of CSV; an empty one is left out.', { type: 'string' }],
     ['atomic', 'All records are one unit.', toggle],
     ['existing', 'For administrators, as in a bulk request.', { enum: existings }],
     ['events', 'For administrators: `false` appends none.', toggle],

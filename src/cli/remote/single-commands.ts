@@ -40,6 +40,11 @@ export const importing: SingleCommand = {
       'what to do with a document whose id exists, in the mode create',
       { choices: ['skip', 'update', 'refuse'], value: 'skip' },
     ],
+    [
+      '--columns <names>',
+      'the members that the columns of CSV are, in place of the names in its header; an empty one is left out: sku,,price',
+    ],
+    ['--no-header', 'CSV without a header; --columns says what its columns are'],
     ['--no-events', 'append no events, so that nothing is sent to webhooks and streams'],
     ['--dry-run', 'count and list faults, and write nothing'],
     ['--atomic', 'write all records or none, up to COMITY_BULK_ITEMS_MAX of the server'],

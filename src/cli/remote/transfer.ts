@@ -22,6 +22,8 @@ type ImportArguments = {
   readonly mode: 'create' | 'replace' | 'merge' | 'upsert';
   readonly key?: string;
   readonly existing: 'skip' | 'update' | 'refuse';
+  readonly columns?: string;
+  readonly header: boolean;
   readonly events: boolean;
   readonly dryRun?: boolean;
   readonly atomic?: boolean;
@@ -53,6 +55,8 @@ export async function importDocuments(call: Call<ImportArguments>): Promise<numb
   const [file = ''] = names;
   const collection = collectionOf(file, options.collection);
   const format = options.format ?? formatOf(file);
+  if (format !== 'csv' && (options.columns !== undefined || !options.header))
+    throw usageFailure('--columns and --no-header are for CSV');
   const server = call.server();
   const input = file === '-' ? terminal.stdin : await openFile(file);
   const files =
@@ -69,7 +73,7 @@ export async function importDocuments(call: Call<ImportArguments>): Promise<numb
     const answer = (await server.stream(
       `/${encodeURIComponent(collection)}/import?${parametersOf(options)}`,
       {
-        type: mediaTypes[format],
+        type: options.header ? mediaTypes[format] : `${mediaTypes[format]}; header=absent`,
         content: counted(lines, status),
         subject: `collection ${collection}`,
       },
@@ -108,10 +112,12 @@ async function openFile(file: string): Promise<Readable> {
   }
 }
 
-function parametersOf({ mode, key, existing, events, dryRun, atomic }: ImportArguments): URLSearchParams {
+function parametersOf(options: ImportArguments): URLSearchParams {
+  const { mode, key, existing, columns, events, dryRun, atomic } = options;
   return new URLSearchParams({
     ...(mode === 'create' ? { existing } : { mode }),
     ...(key === undefined ? {} : { key }),
+    ...(columns === undefined ? {} : { columns }),
     ...(events ? {} : { events: 'false' }),
     ...(dryRun === true ? { dryRun: 'true' } : {}),
     ...(atomic === true ? { atomic: 'true' } : {}),

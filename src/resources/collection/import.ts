@@ -6,9 +6,9 @@
 import { answers } from '../../http/conduct/answers.ts';
 import { type ArrivingContent, ContentFailed } from '../../http/message.ts';
 import { codeOf, messageOf, type Problem } from '../../http/problem.ts';
+import { parseCsvRecord } from '../../http/syntax/csv.ts';
 import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
-import { parseQueryString } from '../../http/syntax/query-string.ts';
 import { decodeText } from '../../kernel/content/content-shape.ts';
 import type {
   Ask,
@@ -20,44 +20,45 @@ import type {
   Understood,
 } from '../../kernel/resource.ts';
 import { bulkBound, workRules } from '../../memory/work-rules.ts';
-import { isAdministrator, watchCredential } from '../../model/principal.ts';
+import { watchCredential } from '../../model/principal.ts';
 import { StoreUnavailable } from '../../store/store.ts';
-import {
-  type BulkItem,
-  bulkModes,
-  existings,
-  type How,
-  type ImportOptions,
-  readNaming,
-} from '../document/bulk-content.ts';
+import type { BulkItem } from '../document/bulk-content.ts';
 import { closingsFor } from '../document/closed-members.ts';
-import { type Column, type ImportReading, readHeader, readRecords } from '../document/import-records.ts';
+import {
+  type Column,
+  type Header,
+  type ImportReading,
+  type ReadRecord,
+  type Resolved,
+  readHeader,
+  readRecords,
+} from '../document/import-records.ts';
 import {
   type CutBounds,
   type CutFault,
   type CutRecord,
   type RecordBatch,
   RecordCutter,
-  type RecordFormat,
 } from '../document/record-cutter.ts';
 import { mayWrite, withCompanions, writeItems, writeTogether } from './bulk.ts';
 import { type Alone, createQueue, type ItemResult, madeReport } from './bulk-writes.ts';
+import {
+  columnNames,
+  columnsMax,
+  type ImportOptions,
+  importTypes,
+  readImportOptions,
+} from './import-options.ts';
+import { findReferences } from './import-references.ts';
 import { Trial } from './import-trial.ts';
 import { openStanding, type Served } from './served-collection.ts';
 import { makersOwner } from './write-operations.ts';
-
-const formats: ReadonlyMap<string, RecordFormat> = new Map([
-  ['text/csv', 'csv'],
-  ['application/x-ndjson', 'ndjson'],
-  ['application/json', 'json'],
-]);
 
 /** Octets of records that are read and written together. Twice as many took a tenth less time, and 20 ms of one turn of the event loop. */
 const batchBytesMax = 128 * 1024;
 
 type Importing = {
-  readonly format: RecordFormat;
-  readonly options: Options;
+  readonly options: ImportOptions;
   readonly content: Pick<Receiving, 'open'>;
 };
 
@@ -68,7 +69,7 @@ export function importOperation(served: Served): Operation<Standing, Importing, 
   const alone = createQueue();
   return {
     permission: (principal) => mayWrite(collection, principal),
-    contentTypes: [...formats.keys()],
+    contentTypes: importTypes,
     receivedBytesMax: serving.settings.importBytesMax,
     idempotent: true,
     reports: true,
@@ -98,14 +99,12 @@ async function receiveImport(
   served: Served,
   ask: Ask,
   content: Receiving,
-  { type }: MediaType,
+  mediaType: MediaType,
 ): Promise<Understood<Importing>> {
-  const options = readOptions(served, ask);
+  const options = readImportOptions(served, ask, mediaType);
   if ('problem' in options) return { ok: false, problem: options.problem };
-  const format = formats.get(type);
-  if (format === undefined) throw new Error(`an import takes no ${type}`);
   const whole = content.isDueNow || options.atomic ? await readWhole(served, ask, content) : content;
-  return { ok: true, value: { format, options, content: whole } };
+  return { ok: true, value: { options, content: whole } };
 }
 
 /** Content that is held, to be read as often as its unit is overtaken. */
@@ -148,74 +147,6 @@ function bulkBoundOf({ settings, memory }: Served['serving']) {
   return bulkBound(bulkItemsMax, { most: bulkBytesMax, memoryBytes: memory?.budget.bytesMax });
 }
 
-// The query parameters.
-
-type Options = {
-  readonly how: How;
-  readonly atomic: boolean;
-  readonly dryRun: boolean;
-  readonly events: boolean;
-};
-
-const parameterNames: ReadonlySet<string> = new Set([
-  'dryRun',
-  'mode',
-  'key',
-  'atomic',
-  'existing',
-  'events',
-]);
-
-function readOptions({ collection }: Served, ask: Ask): Options | { readonly problem: Problem } {
-  const refuse = (message: string) => ({ problem: { code: 'query_parameter_invalid', message } }) as const;
-  const given = new Map<string, string>();
-  for (const [name, value] of parseQueryString(ask.query ?? '', parametersMax) ?? [['?', '']]) {
-    if (name === 'api_key') continue;
-    if (!parameterNames.has(name))
-      return refuse(`unknown parameter ${JSON.stringify(name)}: ${[...parameterNames].join(', ')} are known`);
-    if (given.has(name)) return refuse(`${name} may come only once`);
-    given.set(name, value);
-  }
-  for (const name of ['dryRun', 'atomic', 'events'])
-    if (!['true', 'false', undefined].includes(given.get(name)))
-      return refuse(`${name} must be true or false`);
-  const naming = readNaming(collection, {
-    mode: given.get('mode') ?? bulkModes[0],
-    key: given.get('key')?.split(','),
-  });
-  if ('pointer' in naming) return refuse(`${naming.pointer.slice(1)} ${naming.message}`);
-  const existing = existings.find((each) => each === given.get('existing'));
-  if (given.has('existing') && existing === undefined)
-    return refuse('existing must be refuse, skip or update');
-  if (existing !== undefined && naming.mode !== 'create') return refuse('existing is for the mode create');
-  const isOperator = isAdministrator(ask.principal);
-  if (!isOperator && (given.has('existing') || given.get('events') === 'false')) {
-    const message = 'only an administrator may import with existing or without events';
-    return { problem: { code: 'forbidden', message } };
-  }
-  const events = given.get('events') !== 'false';
-  return {
-    how: isOperator ? howOfOperator(naming, events, existing) : { ...naming, import: undefined },
-    atomic: given.get('atomic') === 'true',
-    dryRun: given.get('dryRun') === 'true',
-    events,
-  };
-}
-
-const parametersMax = 20;
-
-/** Records of an administrator may have what only the server sets otherwise. */
-function howOfOperator(
-  { mode, key }: Pick<How, 'mode' | 'key'>,
-  events: boolean,
-  existing: ImportOptions['existing'] = 'refuse',
-): How {
-  if (mode === 'create') return { mode, key, import: { existing, events } };
-  if (mode === 'replace' && key === undefined)
-    return { mode: 'create', key, import: { existing: 'update', events } };
-  return { mode, key, import: undefined, takesGiven: true };
-}
-
 // The run: content to batches, batches to items, items to results.
 
 class Import {
@@ -223,17 +154,22 @@ class Import {
   readonly #ask: Ask;
   readonly #importing: Importing;
   readonly #bytesMax: number;
-  #columns: readonly Column[] | undefined;
+  #columns: readonly (Column | null)[] | undefined;
+  /** The first record of CSV was looked at. */
+  #isBegun = false;
   /** Why no more of the content can be read. */
   #fault: (CutFault & { readonly column?: number }) | undefined;
-  #report = new ImportReport(undefined);
+  #report: ImportReport;
   readonly #trial: Trial | undefined;
+
   /** @param served for the writes: in a dry run, over the store of the trial */
   constructor(served: Served, ask: Ask, importing: Importing, trial: Trial | undefined) {
     this.#trial = trial;
     this.#served = served;
     this.#ask = ask;
     this.#importing = importing;
+    this.#columns = importing.options.columns;
+    this.#report = new ImportReport(this.#columns);
     this.#bytesMax = bulkBoundOf(served.serving).contentBytesMax;
   }
 
@@ -322,7 +258,8 @@ class Import {
 
   /** Batches of records, as the content arrives. Sets `#columns` before the first, and `#fault` after the last. @throws ContentFailed */
   async *#batches(bounds: Omit<CutBounds, 'recordBytesMax'>): AsyncGenerator<RecordBatch> {
-    const { content, format } = this.#importing;
+    const { content, options } = this.#importing;
+    const { format, hasHeader } = options;
     const cutter = new RecordCutter(format, { ...bounds, recordBytesMax: this.#bytesMax });
     const { memory } = this.#ask.request;
     let heldBytes = 0;
@@ -332,31 +269,33 @@ class Import {
         throw new ContentFailed({ code: 'unavailable' });
       heldBytes = cutter.capacity;
       for (let batch = cutter.next(); batch !== undefined; batch = cutter.next()) {
-        const records = this.#recordsOf(batch, format);
+        const records = this.#recordsOf(batch);
         if (this.#fault !== undefined) return;
         yield { ...batch, records };
       }
       if (cutter.fault !== undefined) break;
     }
     for (let batch = cutter.last(); batch !== undefined; batch = cutter.last()) {
-      const records = this.#recordsOf(batch, format);
+      const records = this.#recordsOf(batch);
       if (this.#fault !== undefined) return;
       yield { ...batch, records };
     }
     this.#fault = cutter.fault;
-    if (format === 'csv' && this.#columns === undefined)
+    if (format === 'csv' && hasHeader && !this.#isBegun)
       this.#fault ??= { line: 1, message: 'the content has no header' };
   }
 
   /** The records of a batch without the header of CSV, which is the first record of all. */
-  #recordsOf({ bytes, records }: RecordBatch, format: RecordFormat): readonly CutRecord[] {
+  #recordsOf({ bytes, records }: RecordBatch): readonly CutRecord[] {
+    const { format, hasHeader } = this.#importing.options;
     const [first, ...others] = records;
-    if (format !== 'csv' || this.#columns !== undefined || first === undefined) return records;
+    if (format !== 'csv' || !hasHeader || this.#isBegun || first === undefined) return records;
+    this.#isBegun = true;
     const text = first.isTooLong === true ? undefined : decodeText(bytes.subarray(first.start, first.end));
     const header =
       text === undefined
         ? { column: 1, message: 'the header is not UTF-8, or too long' }
-        : readHeader(this.#served.collection, text, columnsMax);
+        : this.#readHeader(text);
     if ('columns' in header) {
       this.#columns = header.columns;
       this.#report = new ImportReport(header.columns);
@@ -364,8 +303,34 @@ class Import {
     return others;
   }
 
-  /** Reads and checks records: on a content thread if they are long. */
+  /** The columns of the header, or those of the parameter, of which the file must have as many. */
+  #readHeader(text: string): Header {
+    const { columns } = this.#importing.options;
+    if (columns === undefined) return readHeader(columnNames(this.#served, this.#ask), text, columnsMax);
+    const row = parseCsvRecord(text, columnsMax);
+    if (!row.ok) return { column: row.column, message: `the header's cell ${row.column} ${row.message}` };
+    const [cells, names] = [row.cells.length, columns.length];
+    if (cells === names) return { columns };
+    const message = `the header has ${cells} cells, and the parameter columns ${names} names`;
+    return { column: Math.min(cells, names), message };
+  }
+
+  /** Reads and checks records. Those whose references have keys are read again when these are resolved. */
   async #read(batch: RecordBatch): Promise<readonly BulkItem[]> {
+    const items = await this.#readOnce(batch);
+    const keys = new Map(items.flatMap((item) => ('keys' in item ? [...item.keys] : [])));
+    if (keys.size === 0) return items as readonly BulkItem[];
+    const resolved = await findReferences(this.#served, this.#ask, keys);
+    const waiting = batch.records.filter((_, at) => 'keys' in (items[at] ?? {}));
+    const again = (await this.#readOnce({ ...batch, records: waiting }, resolved)).values();
+    return items.map((item) => ('keys' in item ? again.next().value : item)) as readonly BulkItem[];
+  }
+
+  /** On a content thread if they are long. */
+  async #readOnce(
+    batch: RecordBatch,
+    resolved?: ReadonlyMap<string, Resolved>,
+  ): Promise<readonly ReadRecord[]> {
     const { threads, collection, validator, serving } = this.#served;
     const { principal, party } = this.#ask;
     const writer = { principal, owner: makersOwner(this.#served, principal) };
@@ -376,6 +341,8 @@ class Import {
       stamped: [...(collection.stamp?.keys() ?? [])],
       ...(this.#columns === undefined ? {} : { columns: this.#columns }),
       recordBytesMax: this.#bytesMax,
+      references: referencePaths(collection),
+      ...(resolved === undefined ? {} : { resolved }),
     };
     if (threads === undefined || batch.bytes.length <= threads.inlineBytesMax) {
       await this.#served.turns.next();
@@ -413,8 +380,13 @@ class Import {
   }
 }
 
-/** Columns of CSV; a header has a bound of its own because it is read on the event loop. */
-const columnsMax = 1000;
+/** The references that name their document by a text. */
+function referencePaths({ references, fields }: Served['collection']): readonly (readonly string[])[] {
+  return references.flatMap(({ field: name }) => {
+    const field = fields.get(name);
+    return field?.type === 'string' ? [field.path] : [];
+  });
+}
 
 const itemPointer = /^\/items\/(\d+)/;
 
@@ -443,13 +415,19 @@ type ImportError = {
 };
 
 class ImportReport {
-  readonly #columns: ReadonlyMap<string, number>;
+  readonly #columns = new Map<string, number>();
   readonly #counts = { created: 0, updated: 0, unchanged: 0, refused: 0 };
   readonly #errors: ImportError[] = [];
   #errorsMore = 0;
 
-  constructor(columns: readonly Column[] | undefined) {
-    this.#columns = new Map(columns?.map(({ path }, at) => [formatJsonPointer(path), at + 1]));
+  constructor(columns: readonly (Column | null)[] = []) {
+    for (const [at, column] of columns.entries()) {
+      if (column === null) continue;
+      this.#columns.set(formatJsonPointer(column.path), at + 1);
+      const { reference } = column;
+      const pointer = reference === undefined ? undefined : formatJsonPointer(reference.path);
+      if (pointer !== undefined && !this.#columns.has(pointer)) this.#columns.set(pointer, at + 1);
+    }
   }
 
   add(line: number, result: ItemResult | { readonly problem: Problem }): void {
@@ -462,9 +440,9 @@ class ImportReport {
   }
 
   #listProblem(line: number, problem: Problem): void {
-    const code = codeOf(problem);
-    const { errors = [], context } = problem;
-    for (const { pointer, message } of errors) {
+    const { errors = [], errorCodes = [], context } = problem;
+    for (const [at, { pointer, message }] of errors.entries()) {
+      const code = errorCodes[at] ?? codeOf(problem);
       const column = this.#columnOf(pointer);
       const place = { line, ...(column === undefined ? {} : { column }) };
       this.list({ ...place, ...(pointer === '' ? {} : { member: pointer }), code, message });
@@ -472,7 +450,7 @@ class ImportReport {
     if (errors.length > 0) return;
     const column = context?.column;
     const place = { line, ...(typeof column === 'number' ? { column } : {}) };
-    this.list({ ...place, code, message: messageOf(problem) });
+    this.list({ ...place, code: codeOf(problem), message: messageOf(problem) });
   }
 
   list(error: ImportError): void {

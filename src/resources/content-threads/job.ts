@@ -11,9 +11,9 @@ import { parseContent, parsePatch } from '../../kernel/content/parse-content.ts'
 import type { Validator } from '../../kernel/content/validator.ts';
 import { type Collection, searchTextOf } from '../../model/collection.ts';
 import type { MaybePromise } from '../../store/store.ts';
-import { type BulkContent, type BulkItem, type BulkReading, readBulk } from '../document/bulk-content.ts';
+import { type BulkContent, type BulkReading, readBulk } from '../document/bulk-content.ts';
 import type { Writer } from '../document/closed-members.ts';
-import { type ImportReading, readRecords } from '../document/import-records.ts';
+import { type ImportReading, type ReadRecord, readRecords } from '../document/import-records.ts';
 import type { PatchLimits } from '../document/json-patch.ts';
 import {
   type Proposable,
@@ -68,7 +68,7 @@ export type Outcome =
       readonly fields?: { readonly [Member in keyof WrittenFields]: WrittenFields[Member] };
       readonly unchanged?: boolean;
       readonly bulk?: BulkContent;
-      readonly items?: readonly BulkItem[];
+      readonly items?: readonly ReadRecord[];
     }
   | { readonly ok: false; readonly problem: Problem };
 

@@ -2,9 +2,13 @@
  * Reads the records of an import (§4.19.9) as items of a bulk request (bulk-content.ts): a row of CSV by the columns of its header, a line of
  * NDJSON or an item of a JSON array as it is. Columns are members, nested ones by `address.city` or `/address/city`, and the schema says
  * what the text of a cell is. A content thread does this for long batches, so everything here crosses to a thread and back.
+ *
+ * A reference may be an object with a unique key of its document in place of the id. A record whose keys are not resolved yet is given back
+ * with them, and read again when they are.
  */
 import { isNode, type SchemaNode } from '../../config/declared-schema.ts';
-import type { Problem } from '../../http/problem.ts';
+import type { FieldError, Problem } from '../../http/problem.ts';
+import type { ProblemCode } from '../../http/problem-registry.ts';
 import { type CsvCell, parseCsvRecord, withoutGuard } from '../../http/syntax/csv.ts';
 import { type Json, parseJson } from '../../http/syntax/json.ts';
 import { formatJsonPointer, parseJsonPointer } from '../../http/syntax/json-pointer.ts';
@@ -16,12 +20,16 @@ import {
   scalarKinds,
 } from '../../kernel/content/content-shape.ts';
 import { type Collection, ownerMember } from '../../model/collection.ts';
+import type { Field } from '../../model/field.ts';
 import { isMembers, type Members, setMember } from '../../model/json-value.ts';
+import { memberAt } from '../../model/matches.ts';
 import { type BulkItem, type BulkReading, type BulkWorkshop, type How, itemReader } from './bulk-content.ts';
 import type { RecordBatch } from './record-cutter.ts';
 
 export type Column = {
   readonly path: readonly string[];
+  /** Set for a part of the key of a reference: the path of its field, which is null where the cells of the key are empty and it may be. */
+  readonly reference?: { readonly path: readonly string[]; readonly isNullable: boolean };
   /** Scalars that a cell may be. */
   readonly kinds: ReadonlySet<ScalarKind>;
   /** A cell may be JSON: an array, an object, or whatever the schema leaves open. */
@@ -30,10 +38,27 @@ export type Column = {
 
 export type ImportReading = Omit<BulkReading, 'itemsMax'> & {
   readonly how: How;
-  /** Absent: records are JSON. */
-  readonly columns?: readonly Column[];
+  /** Absent: records are JSON. Null: the column is left out. */
+  readonly columns?: readonly (Column | null)[];
   readonly recordBytesMax: number;
+  /** Paths of the references whose documents keys may name. */
+  readonly references: readonly (readonly string[])[];
+  /** By the texts of the keys. */
+  readonly resolved?: ReadonlyMap<string, Resolved>;
 };
+
+/** A key of a document that a reference names. */
+export type ReferenceKey = { readonly field: string; readonly members: Members };
+
+/** The id of the document, or why there is none. */
+export type Resolved =
+  | { readonly id: string }
+  | { readonly code: 'reference_missing' | 'validation_failed'; readonly message: string };
+
+/** A record with keys that must be resolved, by their texts. */
+export type PendingRecord = { readonly keys: ReadonlyMap<string, ReferenceKey> };
+
+export type ReadRecord = BulkItem | PendingRecord;
 
 type ImportWorkshop = BulkWorkshop & { readonly contentLimits: ContentLimits };
 
@@ -42,14 +67,14 @@ export function readRecords(
   workshop: ImportWorkshop,
   { bytes, records }: RecordBatch,
   reading: ImportReading,
-): readonly BulkItem[] {
+): readonly ReadRecord[] {
   const read = itemReader(workshop, reading.how, reading);
-  const { columns, recordBytesMax } = reading;
+  const { columns, recordBytesMax, references, resolved } = reading;
   const { jsonDepthMax: depthMax, jsonMembersMax: keysMax } = workshop.contentLimits;
   const bounds = { depthMax, keysMax };
   const parse = (text: string) =>
     columns === undefined ? readJson(text, bounds) : readRow(text, columns, bounds);
-  return records.map(({ start, end, isTooLong }): BulkItem => {
+  return records.map(({ start, end, isTooLong }): ReadRecord => {
     if (isTooLong === true) {
       const message = `the record is longer than ${recordBytesMax} octets (COMITY_BULK_BYTES_MAX)`;
       return { problem: { code: 'content_too_large', message } };
@@ -57,11 +82,40 @@ export function readRecords(
     const text = decodeText(bytes.subarray(start, end));
     if (text === undefined) return malformed('the record is not UTF-8');
     const value = parse(text);
-    return 'problem' in value ? value : read(value.value);
+    if ('problem' in value) return value;
+    return withReferences(value.value, references, resolved) ?? read(value.value);
   });
 }
 
-type Value = { readonly value: unknown };
+/** Puts ids in the place of keys. @returns why the record cannot be read, or not yet */
+function withReferences(
+  members: Members,
+  references: ImportReading['references'],
+  resolved: ImportReading['resolved'],
+): Refused | PendingRecord | undefined {
+  const keys = new Map<string, ReferenceKey>();
+  const errors: FieldError[] = [];
+  let code: ProblemCode | undefined;
+  for (const path of references) {
+    const key = memberAt(members, path);
+    if (!isMembers(key)) continue;
+    const field = path.join('.');
+    const text = JSON.stringify([field, key]);
+    const found = resolved?.get(text);
+    if (found === undefined) keys.set(text, { field, members: key });
+    else if ('id' in found) place(members, path, found.id);
+    else {
+      const [only, ...others] = Object.keys(key);
+      const at = only === undefined || others.length > 0 ? path : [...path, only];
+      errors.push({ pointer: formatJsonPointer(at), message: found.message });
+      code ??= found.code;
+    }
+  }
+  if (keys.size > 0) return { keys };
+  return code === undefined ? undefined : { problem: { code, errors } };
+}
+
+type Value = { readonly value: Members };
 type Refused = { readonly problem: Problem };
 type JsonBounds = { readonly depthMax: number; readonly keysMax: number };
 
@@ -77,7 +131,7 @@ function readJson(text: string, bounds: JsonBounds): Value | Refused {
   return isMembers(result.value) ? { value: result.value } : malformed('the record must be a JSON object');
 }
 
-function readRow(text: string, columns: readonly Column[], bounds: JsonBounds): Value | Refused {
+function readRow(text: string, columns: readonly (Column | null)[], bounds: JsonBounds): Value | Refused {
   const row = parseCsvRecord(text, columns.length);
   if (!row.ok) return malformed(`cell ${row.column} ${row.message}`, row.column);
   const { cells } = row;
@@ -85,8 +139,13 @@ function readRow(text: string, columns: readonly Column[], bounds: JsonBounds): 
     return malformed(`the record has ${cells.length} cells, and the header ${columns.length}`, cells.length);
   const members: Members = {};
   for (const [at, column] of columns.entries()) {
-    const value = valueOfCell(cells[at] ?? absent, column, bounds);
-    if (value !== undefined) place(members, column.path, value);
+    if (column === null) continue;
+    const cell = valueOfCell(cells[at] ?? absent, column, bounds);
+    if ('fault' in cell) return malformed(cell.fault, at + 1);
+    const { reference } = column;
+    if (cell.value !== undefined) place(members, column.path, cell.value);
+    else if (reference?.isNullable === true && memberAt(members, reference.path) === undefined)
+      place(members, reference.path, null);
   }
   return { value: members };
 }
@@ -96,31 +155,43 @@ const absent: CsvCell = { text: '', isQuoted: false };
 /** JSON's numbers: `007` and `1,5` are texts, which the schema refuses or takes. */
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Undefined: the member is left out. A text that is no value of the schema stays a text, and the check of the document says what is wrong. */
-function valueOfCell(
-  { text, isQuoted }: CsvCell,
-  { kinds, isJson }: Column,
-  bounds: JsonBounds,
-): Json | undefined {
-  if (text === '' && !isQuoted) return kinds.has('null') ? null : undefined;
+/** `value` undefined: the member is left out. */
+type CellValue = { readonly value: Json | undefined } | { readonly fault: string };
+
+/** Arrays and objects begin so, which no scalar does. */
+const structured = /^[[{]/;
+
+/** A text that is no value of the schema stays a text, and the check of the document says what is wrong. */
+function valueOfCell({ text, isQuoted }: CsvCell, { kinds, isJson }: Column, bounds: JsonBounds): CellValue {
+  if (text === '' && !isQuoted) return { value: kinds.has('null') ? null : undefined };
   // Where a text is as good as another value, the quotes tell them apart (formatCsvCell).
   const isText =
     kinds.has('string') && (isQuoted || (!isJson && kinds.size - Number(kinds.has('null')) === 1));
-  if (isText) return withoutGuard(text);
+  if (isText) return { value: withoutGuard(text) };
   const bare = text.trim();
-  if (kinds.has('number') && number.test(bare)) return parsed(bare, bounds) ?? text;
-  const word = bare.toLowerCase();
-  if (kinds.has('boolean') && (word === 'true' || word === 'false')) return word === 'true';
-  if (isJson) {
-    const value = parsed(bare, bounds);
-    if (value !== undefined) return value;
+  if (kinds.has('number') && number.test(bare)) {
+    const result = parseJson(bare, bounds);
+    return { value: result.ok ? result.value : text };
   }
-  return withoutGuard(text);
+  const word = bare.toLowerCase();
+  if (kinds.has('boolean') && (word === 'true' || word === 'false')) return { value: word === 'true' };
+  if (isJson) {
+    const result = parseJson(bare, bounds);
+    if (result.ok) return result;
+    // A text may begin like JSON, unless it is JSON beyond the limits.
+    if (structured.test(bare) && (!kinds.has('string') || isJsonText(bare)))
+      return { fault: `malformed JSON: ${result.message} (at ${result.offset})` };
+  }
+  return { value: withoutGuard(text) };
 }
 
-function parsed(text: string, bounds: JsonBounds): Json | undefined {
-  const result = parseJson(text, bounds);
-  return result.ok ? result.value : undefined;
+function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function place(members: Members, path: readonly string[], value: Json): void {
@@ -136,22 +207,35 @@ function place(members: Members, path: readonly string[], value: Json): void {
 
 // The header of CSV.
 
+/** What the columns of a file are, or the column at fault. */
 export type Header =
-  | { readonly columns: readonly Column[] }
+  | { readonly columns: readonly (Column | null)[] }
   | { readonly column: number; readonly message: string };
 
-export type HeaderCollection = Pick<Collection, 'schema' | 'fields'>;
+/** The keys by which a field may name its document; undefined: it is no reference. */
+export type KeysOf = (field: string) => readonly (readonly Field[])[] | undefined;
+
+export type ColumnNames = Pick<Collection, 'schema' | 'fields'> & { readonly keysOf: KeysOf };
 
 /** @param text the first record @param columnsMax of one file */
-export function readHeader(collection: HeaderCollection, text: string, columnsMax: number): Header {
+export function readHeader(names: ColumnNames, text: string, columnsMax: number): Header {
   const row = parseCsvRecord(text, columnsMax);
   if (!row.ok) return { column: row.column, message: `the header's cell ${row.column} ${row.message}` };
-  const columns: Column[] = [];
+  return readColumns(names, row.cells, false);
+}
+
+/** @param mayLeaveOut a column without a name is left out */
+export function readColumns(names: ColumnNames, cells: readonly CsvCell[], mayLeaveOut: boolean): Header {
+  const columns: (Column | null)[] = [];
   const places = new Map<string, number>();
   const within = new Map<string, number>();
-  for (const [index, { text: name }] of row.cells.entries()) {
-    const column = columnOf(collection, name.trim());
-    if (column === undefined) return { column: index + 1, message: unknownColumn(name, row.cells.length) };
+  for (const [index, { text: name }] of cells.entries()) {
+    if (mayLeaveOut && name.trim() === '') {
+      columns.push(null);
+      continue;
+    }
+    const column = columnOf(names, name.trim());
+    if (column === undefined) return { column: index + 1, message: unknownColumn(name, names, cells.length) };
     const [pointer = '', ...outer] = column.path.map((_, at) =>
       formatJsonPointer(column.path.slice(0, column.path.length - at)),
     );
@@ -165,28 +249,58 @@ export function readHeader(collection: HeaderCollection, text: string, columnsMa
   return { columns };
 }
 
-function unknownColumn(name: string, count: number): string {
+function unknownColumn(name: string, { keysOf }: ColumnNames, count: number): string {
+  const shown = JSON.stringify(name.slice(0, 200));
+  if (name.trim() === '') return 'a column has no name; the parameter columns leaves it out';
+  const keys = keysOf(name.split('.', 1)[0] ?? '');
+  if (keys !== undefined && name.includes('.')) {
+    const known = keys.map((fields) => fields.map((field) => field.name).join(' with '));
+    return `unknown column ${shown}: a reference is its id, or is found by ${known.join(', or by ')}`;
+  }
   const hint = count === 1 && name.includes(';') ? ': cells are separated by commas' : '';
-  return `unknown column ${JSON.stringify(name.slice(0, 200))}${hint}`;
+  return `unknown column ${shown}${hint}`;
 }
 
 const textKinds: ReadonlySet<ScalarKind> = new Set(['string']);
 const nullableKinds: ReadonlySet<ScalarKind> = new Set(['string', 'null']);
 
 /** The member that the name of a column means; undefined: there is none. */
-function columnOf(collection: HeaderCollection, name: string): Column | undefined {
+function columnOf(names: ColumnNames, name: string): Column | undefined {
   if (name === '') return undefined;
-  const root = collection.schema as unknown as SchemaNode;
+  const root = names.schema as unknown as SchemaNode;
   const literal = schemaAt(root, [name]);
   if (literal !== undefined) return typed([name], literal);
-  if (name === ownerMember(collection)) return { path: [name], kinds: nullableKinds, isJson: false };
+  if (name === ownerMember(names)) return { path: [name], kinds: nullableKinds, isJson: false };
   if (name === 'id' || name === 'createdAt' || name === 'updatedAt')
     return { path: [name], kinds: textKinds, isJson: false };
   const path = name.startsWith('/') ? parseJsonPointer(name) : name.split('.');
   if (path === undefined) return undefined;
   const nested = schemaAt(root, path);
-  return nested === undefined ? undefined : typed(path, nested);
+  return nested === undefined ? keyColumn(names, path) : typed(path, nested);
 }
+
+/** The column of a member of a key by which a reference finds its document. */
+function keyColumn({ schema, keysOf }: ColumnNames, path: readonly string[]): Column | undefined {
+  for (let length = 1; length < path.length; length += 1) {
+    const own = path.slice(0, length);
+    const keys = keysOf(own.join('.'));
+    const rest = path.slice(length).join('.');
+    const field = keys?.flat().find(({ name }) => name === rest);
+    if (field === undefined) continue;
+    const reference = schemaAt(schema as unknown as SchemaNode, own) ?? {};
+    const isNullable = scalarKinds(reference).has('null');
+    const kinds = kindsOfFields[field.type] ?? textKinds;
+    return { path: [...own, rest], kinds, isJson: false, reference: { path: own, isNullable } };
+  }
+  return undefined;
+}
+
+const numberKinds: ReadonlySet<ScalarKind> = new Set(['number']);
+const kindsOfFields: Readonly<Partial<Record<Field['type'], ReadonlySet<ScalarKind>>>> = {
+  number: numberKinds,
+  integer: numberKinds,
+  boolean: new Set(['boolean']),
+};
 
 /** The schema of a member, through objects alone. */
 function schemaAt(root: SchemaNode, path: readonly string[]): SchemaNode | undefined {

@@ -259,8 +259,15 @@ function judge(
   if (refused.length + unknown.length + missing.length + invalid.length === 0) return undefined;
   const code =
     refused.length > 0 ? 'field_unpatchable' : missing.length > 0 ? codeOfMissing : 'validation_failed';
-  const errors = [...refused, ...missing, ...unknown, ...invalid].slice(0, validator.errorsMax);
-  return { ok: false, problem: { code, errors } };
+  const coded = [
+    ...refused.map((error) => ['field_unpatchable', error] as const),
+    ...missing.map((error) => [codeOfMissing, error] as const),
+    ...[...unknown, ...invalid].map((error) => ['validation_failed', error] as const),
+  ].slice(0, validator.errorsMax);
+  const errors = coded.map(([, error]) => error);
+  const errorCodes = coded.map(([each]) => each);
+  const isMixed = errorCodes.some((each) => each !== code);
+  return { ok: false, problem: { code, errors, ...(isMixed ? { errorCodes } : {}) } };
 }
 
 /**

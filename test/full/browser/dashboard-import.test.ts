@@ -80,6 +80,40 @@ test('shows the first 20 records with their members, checks them, and imports th
   assert.deepEqual(complaints, []);
 });
 
+test('takes a file without a header, leaves a column out, and finds a reference by a unique member', async () => {
+  const { id: customerId } = (await program.send('POST', customers, { json: { name: 'Werft' } })).json();
+  const client = openClient(program.port);
+  const { userId } = await register(client, 'tess@service.example', 'correct horse battery staple');
+  client.close();
+  await enter('/api/v1/orders');
+  await page.getByRole('link', { name: 'Import' }).click();
+  await choose(
+    'orders.csv',
+    `W-1,${customerId},old,tess@service.example\nW-2,${customerId},old,nobody@service.example\n`,
+  );
+  await page.getByLabel('The first line names the columns').uncheck();
+  await page.getByRole('cell', { name: 'W-1' }).waitFor();
+  const member = (column: number) =>
+    page.getByRole('combobox', { name: `Member of the column Column ${column}` });
+  await page.getByText('No column is No., Customer').waitFor();
+  await member(1).selectOption('number');
+  await member(2).selectOption('customerId');
+  await member(4).selectOption('technicianId.email');
+  assert.deepEqual(await member(3).inputValue(), '', 'is left out');
+  assert.deepEqual(await violationsOn(page), []);
+  await start().click();
+  await page.getByText('1 created, 0 updated, 0 unchanged, 1 refused.').waitFor();
+  const faults = page.getByRole('region', { name: 'Faults' });
+  await faults.getByText('no document of users has email "nobody@service.example"').waitFor();
+  assert.deepEqual((await faults.getByRole('row').nth(1).getByRole('cell').allTextContents()).slice(0, 2), [
+    '2',
+    '4: technicianId.email',
+  ]);
+  const { items } = (await program.send('GET', '/api/v1/orders?number=W-1')).json();
+  assert.equal(items[0].technicianId, userId);
+  assert.deepEqual(complaints, []);
+});
+
 test('changes documents that exist, found by a key, from NDJSON, and all or none from a JSON list', async () => {
   const { id } = (await program.send('POST', customers, { json: { name: 'Orpheum', city: 'Graz' } })).json();
   await enter();

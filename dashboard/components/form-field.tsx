@@ -53,11 +53,16 @@ export function FormField({ label, schema, isRequired, text, faults, onText }: F
       )}
       {faults.length === 0 ? null : (
         <p class="fault" id={`${id}-fault`}>
-          {faults.join('; ')}
+          {faults.map((fault) => (hint === undefined ? fault : inWordsOf(fault))).join('; ')}
         </p>
       )}
     </div>
   );
+}
+
+/** An expression says less than the sentence below the field. */
+function inWordsOf(fault: string): string {
+  return fault.startsWith('must match the pattern') ? 'must have the form that is described here' : fault;
 }
 
 /** Kinds whose fields take the whole width of a group. */

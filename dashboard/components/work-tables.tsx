@@ -30,7 +30,7 @@ const tables = (): readonly WorkTable[] => [
     path: pathOf('jobs'),
     query: '?limit=100',
     title: 'Jobs',
-    columns: ['name', 'lastStatus', 'lastRunAt', 'nextRunAt', 'lastErrorMessage'],
+    columns: ['name', 'cron', 'everySeconds', 'nextRunAt', 'lastRunAt', 'lastStatus', 'lastErrorMessage'],
     key: 'name',
   },
   {

@@ -9,15 +9,21 @@ import { madeMembers } from '../config/reserved-names.ts';
 import type { FieldError } from '../http/problem.ts';
 import { parseQueryString } from '../http/syntax/query-string.ts';
 import { type CollectionOperation, memberwiseOperations } from '../kernel/documentation.ts';
-import type { Operation, Resource } from '../kernel/resource.ts';
+import type { Ask, Operation, Resource } from '../kernel/resource.ts';
 import { permission } from '../model/access.ts';
 import type { ConditionRule } from '../model/access-function.ts';
 import type { Collection } from '../model/collection.ts';
 import { type Field, ownerField } from '../model/field.ts';
 import { allOf, never } from '../model/filter.ts';
 import { type Principal, principalIdOf, tenantOf } from '../model/principal.ts';
+import { proposeList } from '../resources/collection/list-answer.ts';
+import type { Listing } from '../resources/collection/listing.ts';
 import { timeAfter } from '../resources/collection/row.ts';
-import { type ServedCollection, serveCollection } from '../resources/collection/serve-collection.ts';
+import {
+  listingOf,
+  type ServedCollection,
+  serveCollection,
+} from '../resources/collection/serve-collection.ts';
 import type { Accompaniment, Serving, Written } from '../resources/collection/served-collection.ts';
 import {
   createOperation,
@@ -25,6 +31,7 @@ import {
   type Revise,
   revised,
 } from '../resources/collection/write-operations.ts';
+import { withoutBrackets } from '../resources/query/selection.ts';
 import { keptRow } from '../store/store.ts';
 import { digestOf } from './account-tables.ts';
 
@@ -91,14 +98,15 @@ const operations: ReadonlySet<CollectionOperation> = new Set(memberwiseOperation
 
 export function viewResources(serving: Serving): ServedCollection {
   const accounts = serving.accounts === undefined ? [] : [serving.accounts.users];
-  const listed = [...serving.collections.values(), ...accounts];
+  const collections = [...serving.collections.values(), ...accounts];
+  const listed = collections.map((collection) => ({ collection, listing: listingOf(serving, collection) }));
   const { access } = viewsCollection;
   const collection: Collection = {
     ...viewsCollection,
-    access: { ...access, read: { anyOf: ['owner', sharedRule(listed)] } },
+    access: { ...access, read: { anyOf: ['owner', sharedRule(collections)] } },
   };
   const revise: Revise = ({ ask, fields }) => {
-    const errors = faultsOf(listed, ask.principal, fields);
+    const errors = faultsOf(listed, ask, fields);
     return errors.length === 0 ? { fields } : { refused: { code: 'validation_failed', errors } };
   };
   const newId = () => `view_${serving.newId()}`;
@@ -125,15 +133,15 @@ function withRevisedPatch(resource: Resource, revise: Revise): Resource {
   return { ...resource, operations: new Map([...resource.operations, ['PATCH', revised(patch, revise)]]) };
 }
 
-type Listed = readonly Collection[];
+type Listed = readonly { readonly collection: Collection; readonly listing: Listing }[];
 
 /** Shared views of the collections that the principal may read, by principals of its tenant. */
-function sharedRule(listed: Listed): ConditionRule {
+function sharedRule(collections: readonly Collection[]): ConditionRule {
   return {
     source: 'shared views of collections that the principal may read',
     filterFor: (principal) => {
       if (principal.kind === 'anonymous') return never;
-      const names = listed.filter((each) => mayRead(each, principal)).map(({ name }) => name);
+      const names = collections.filter((each) => mayRead(each, principal)).map(({ name }) => name);
       return allOf([
         { op: 'eq', field: fieldOf('shared'), value: true },
         { op: 'eq', field: fieldOf('tenant'), value: tenantOf(principal) },
@@ -153,30 +161,37 @@ function mayRead({ access }: Collection, principal: Principal): boolean {
   return permission(access.read, 'read', principal) !== 'denied';
 }
 
-/** Parameters of a list, beside filters, that a view keeps. A page of it is no part of a view. */
-const keptParameters: ReadonlySet<string> = new Set(['q', 'sort', 'order', 'limit']);
+/** Parameters of a list that no view keeps: pages of it, and what they show of its documents. */
+const droppedParameters: ReadonlySet<string> = new Set([
+  ...['page', 'per_page', 'cursor', 'fields', 'expand', 'counts', 'api_key'],
+]);
 
 /** What a caller sends, with defaults. */
 type View = { readonly collection: string; readonly query: string; readonly columns: readonly string[] };
 
-/** The member at the beginning of `price[gte]` and `category.name`. */
-const firstMember = /^[^.[]*/;
-
-function faultsOf(listed: Listed, principal: Principal, fields: NewFields): readonly FieldError[] {
+/** The query is judged as a list would judge it: what a view asks for, its list answers. */
+function faultsOf(
+  listed: Listed,
+  { principal, now }: Pick<Ask, 'principal' | 'now'>,
+  fields: NewFields,
+): readonly FieldError[] {
   const { collection: name, query, columns } = fields as View;
-  const collection = listed.find((each) => each.name === name);
-  if (collection === undefined || !mayRead(collection, principal))
+  const found = listed.find(({ collection }) => collection.name === name);
+  if (found === undefined || !mayRead(found.collection, principal))
     return [{ pointer: '/collection', message: 'must be the name of a collection that you may read' }];
+  const { collection, listing } = found;
   const members = new Set([...Object.keys(collection.schema.properties), ...madeMembers]);
   const pairs = parseQueryString(query);
   if (pairs === undefined)
     return [{ pointer: '/query', message: 'must be a query string, such as status=open&sort=-createdAt' }];
+  const dropped = pairs.find(([parameter]) => droppedParameters.has(withoutBrackets(parameter)));
+  const { problem } = proposeList(listing, { query, principal, now });
+  const message =
+    dropped === undefined
+      ? problem?.message
+      : `a view keeps filters, q, sort, order and limit, not ${dropped[0]}`;
   return [
-    ...pairs.flatMap(([parameter]) => {
-      const [member = ''] = firstMember.exec(parameter) ?? [];
-      if (members.has(member) || keptParameters.has(parameter)) return [];
-      return [{ pointer: '/query', message: `${parameter} is no filter of ${name}` }];
-    }),
+    ...(message === undefined ? [] : [{ pointer: '/query', message }]),
     ...columns.flatMap((column, index) =>
       members.has(column) ? [] : [{ pointer: `/columns/${index}`, message: `is no member of ${name}` }],
     ),

@@ -160,7 +160,8 @@ export class CompiledSchema {
   }
 
   errorsOf(part: SchemaNode, value: unknown): readonly SchemaError[] {
-    return this.#of(part).Errors(value);
+    const errors: readonly SchemaError[] = this.#of(part).Errors(value);
+    return errors.map((error) => (error.keyword === 'pattern' ? described(error, part) : error));
   }
 
   /** For the author of the schema or of the value, at most `faultsMax`. */
@@ -234,6 +235,17 @@ export class CompiledSchema {
       error: (value) => () => this.errorsOf(target, value),
     };
   }
+}
+
+/** An expression says little to people: the description of its schema goes with it. */
+function described(error: SchemaError, root: SchemaNode): SchemaError {
+  let at: unknown = root;
+  for (const name of error.schemaPath.split('/').slice(1)) {
+    if (typeof at !== 'object' || at === null) return error;
+    at = Reflect.get(at, name);
+  }
+  if (!isNode(at) || typeof at.description !== 'string') return error;
+  return { ...error, params: { ...error.params, description: at.description } };
 }
 
 /** Takes keywords out of the copy of a schema that are checked here. */

@@ -186,8 +186,15 @@ const formatPhrases: Readonly<Record<string, string>> = {
 };
 
 const patternCharactersMax = 200;
+const descriptionCharactersMax = 200;
 
 type Params = { readonly [name: string]: unknown };
+
+function patternMessage({ pattern, description }: Params): string {
+  const message = `must match the pattern ${String(pattern).slice(0, patternCharactersMax)}`;
+  if (typeof description !== 'string') return message;
+  return `${message} (${description.slice(0, descriptionCharactersMax)})`;
+}
 
 /** Words the keyword that a value fails, without the value; undefined if another error describes it better. */
 function keywordMessage(error: SchemaError): string | undefined {
@@ -234,7 +241,7 @@ function keywordMessage(error: SchemaError): string | undefined {
     case 'if':
       return 'does not have the form that applies to it';
     case 'pattern':
-      return `must match the pattern ${String(params.pattern).slice(0, patternCharactersMax)}`;
+      return patternMessage(params);
     case 'format':
       return `must be ${formatPhrases[String(params.format)] ?? `a valid ${params.format}`}`;
     case 'const':

@@ -56,16 +56,13 @@ const nameParameter = pathParameter('name', 'Name of the job, as in the configur
 const textOrNull = ['string', 'null'];
 const timeOrNull = { type: textOrNull, format: 'date-time' };
 
+/** The members that a list shows come first. */
 const jobSchema = named('Job', {
   description: 'A declared job.',
   type: 'object',
   properties: {
     name: { type: 'string' },
-    description: { type: 'string' },
     cron: { type: textOrNull, description: 'Null: the job has a period.' },
-    timeZone: { type: textOrNull },
-    everySeconds: { type: ['integer', 'null'], description: 'Null: the job has a cron expression.' },
-    ifMissed: { enum: ['run', 'skip'] },
     nextRunAt: timeOrNull,
     lastRunAt: { ...timeOrNull, description: 'Time at which the last run was due, or requested.' },
     lastStatus: {
@@ -78,6 +75,10 @@ const jobSchema = named('Job', {
       description: 'The last failure in words, with its place in the configuration.',
     },
     lastRun: { type: textOrNull, description: 'Id of the received message that is the last run.' },
+    description: { type: 'string' },
+    timeZone: { type: textOrNull },
+    everySeconds: { type: ['integer', 'null'], description: 'Null: the job has a cron expression.' },
+    ifMissed: { enum: ['run', 'skip'] },
   },
   required: [
     ...['name', 'description', 'cron', 'timeZone', 'everySeconds', 'ifMissed', 'nextRunAt'],

@@ -14,6 +14,7 @@ import type { Problem } from '../http/problem.ts';
 import type { ProblemCode } from '../http/problem-registry.ts';
 import type { FieldName } from '../http/response-fields.ts';
 import type { MediaType } from '../http/syntax/media-type.ts';
+import { parseQueryString } from '../http/syntax/query-string.ts';
 import type { Permission } from '../model/access.ts';
 import type { Members } from '../model/json-value.ts';
 import type { Principal } from '../model/principal.ts';
@@ -194,11 +195,13 @@ function changingStages<I extends TObject, S extends Standing>({ handler }: Acti
 
 /** The handler of a safe method runs in the `propose` stage, so that it can refuse. */
 function readingStages<I extends TObject, S extends Standing>(
-  { id, handler }: ActionOperation<I, S>,
+  { id, method, handler }: ActionOperation<I, S>,
   judged: ContentStages['propose'],
 ) {
   return {
     propose: async (ask: Ask, standing: S, content: unknown): Promise<Sound> => {
+      const unknown = method === 'GET' ? unknownParameter(ask.query ?? '') : undefined;
+      if (unknown !== undefined) return { problem: unknown, fields: {} };
       const sound = (await judged?.(ask, standing, content)) ?? { problem: null, fields: {} };
       if (sound.problem !== null) return sound;
       const done = await handler(ask, sound.fields as Static<I>, standing);
@@ -214,6 +217,19 @@ function readingStages<I extends TObject, S extends Standing>(
       fields: proposal?.done?.fields ?? [],
     }),
   };
+}
+
+/** A GET of an action has no parameters, besides the one that carries a credential. */
+function unknownParameter(query: string): Problem | undefined {
+  if (query === '') return undefined;
+  const pairs = parseQueryString(query);
+  const message =
+    pairs === undefined
+      ? 'malformed query string'
+      : pairs
+          .filter(([name]) => name !== 'api_key')
+          .map(([name]) => `unknown query parameter ${JSON.stringify(name.slice(0, 64))}; there are none`)[0];
+  return message === undefined ? undefined : { code: 'query_parameter_invalid', message };
 }
 
 type ContentStages = Pick<Operation<Standing, unknown, Sound>, 'contentTypes' | 'understand' | 'propose'>;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Type } from 'typebox';
+import { type TObject, Type } from 'typebox';
 import { Settings } from 'typebox/system';
 import { compileValidator } from '../../src/kernel/content/validator.ts';
 import { products, profiles, sampleCollection } from './sample-collections.ts';
@@ -92,6 +92,27 @@ describe('nested objects and alternatives', () => {
       assert.deepEqual(check({ ...profile, ...change }).invalid, [{ pointer, message }]);
     });
   }
+
+  test('adds the description of a pattern, also behind a reference and within an alternative', () => {
+    const code = { type: 'string', pattern: '^[A-Z]{2}$', description: 'Two capitals.' };
+    const schema = {
+      type: 'object',
+      properties: {
+        code: { $ref: '#/$defs/code' },
+        'a/b': code,
+        list: { type: 'array', items: { anyOf: [{ type: 'null' }, code] } },
+      },
+      $defs: { code },
+    };
+    const validator = compileValidator(sampleCollection(Type.Unsafe(schema) as unknown as TObject));
+    const message = 'must match the pattern ^[A-Z]{2}$ (Two capitals.)';
+    assert.deepEqual(
+      validator.check({ code: 'x', list: ['AB', 'x'] }).invalid,
+      ['/code', '/list/1'].map((pointer) => ({ pointer, message })),
+    );
+    const [fault] = validator.check({ 'a/b': 'x' }).invalid;
+    assert.match(String(fault?.message), /^must match the pattern/);
+  });
 
   test('keeps the faults of item 1 and item 10 of an array of alternatives apart', () => {
     const items = Type.Array(Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]));

@@ -240,6 +240,11 @@ function isOwned({ collections }: Pick<Serving, 'collections'>, collection: Coll
   return collections.get(collection.name) === collection;
 }
 
+/** Lists of a collection that another resource serves, or none does. */
+export function listingOf(serving: Serving, collection: Collection): Listing {
+  return serving.listingOf(listableOf(serving, collection, {}));
+}
+
 function listableOf(serving: Serving, collection: Collection, variant: Variant): Listable {
   const { store, turns, relations, viewOf, reaches } = serving;
   const table = collection.name;

@@ -146,14 +146,25 @@ describeOnEachStore('Saved views', (engine) => {
     await refuse({ query: 'colour=red' }, 422, '/query');
     await refuse({ query: 'cursor=abc' }, 422, '/query');
     await refuse({ query: 'state=%' }, 422, '/query');
+    for (const query of [
+      ...['sort=nope', 'title[zap]=1', 'createdAt[gte]=soon', 'limit=0', 'limit=1001', 'order=up', 'page=2'],
+      ...['fields=title', 'place.colour=red', `q=${'x'.repeat(201)}`, 'createdAt[gte]=today[Mars/Olympus]'],
+    ])
+      await refuse({ query }, 422, '/query');
+    const known = await ask('POST', 'views', who, 422, {
+      collection: 'tasks',
+      name: 'x',
+      query: 'sort=nope',
+    });
+    assert.match(known.json().errors[0].message, /^unknown field "nope"; fields: id, title, state/);
     await refuse({ columns: ['title', 'colour'] }, 422, '/columns/1');
     await refuse({ name: '' }, 422, '/name');
     await refuse({ name: 'n'.repeat(101) }, 422, '/name');
-    await refuse({ query: `q=${'x'.repeat(4095)}` }, 422, '/query');
+    await refuse({ query: `title=${'x'.repeat(4091)}` }, 422, '/query');
     await refuse({ columns: Array.from({ length: 101 }, (_, index) => `c${index}`) }, 422, '/columns');
     await refuse({ ownerId: bob.userId }, 400, '/ownerId');
     await ask('POST', 'views', who, 400, { name: 'No collection' });
-    const { id } = await save(who, { name: 'n'.repeat(100), query: `q=${'x'.repeat(4094)}` });
+    const { id } = await save(who, { name: 'n'.repeat(100), query: `title=${'x'.repeat(4090)}` });
     await ask('PATCH', `views/${id}`, who, { status: 422, pointers: ['/query'] }, { query: 'colour=red' });
     await ask(
       'PATCH',
@@ -163,6 +174,11 @@ describeOnEachStore('Saved views', (engine) => {
       { collection: 'pages' },
     );
     await client.ask('POST', 'views', { json: { collection: 'pages', name: 'x' }, expect: 401 });
+  });
+
+  test('keeps a time relative to the present as it was written', async () => {
+    const query = 'createdAt[gte]=today-P7D[Europe/Berlin]&sort=-createdAt';
+    assert.equal((await save(await person(), { name: 'Week', query })).query, query);
   });
 
   test('has a name once for each owner and collection', async () => {

@@ -75,6 +75,10 @@ test('tells what the program did to administrators alone', async () => {
   const { token } = await register(client, 'grace@meta.example', 'correct horse battery staple');
   const headers = { Authorization: `Bearer ${token}` };
   assert.equal((await client.ask('GET', '/api/v1/meta/activity', { headers })).status, 403);
+  for (const query of ['?x=1', '?x']) {
+    const refused = await program.send('GET', `/api/v1/meta/activity${query}`);
+    assert.deepEqual([refused.status, refused.json().code], [400, 'query_parameter_invalid'], query);
+  }
   const { status, body } = await program.send('GET', '/api/v1/meta/activity');
   assert.equal(status, 200);
   const { hour, day } = JSON.parse(body) as Record<

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { type Listed, resolve } from '../description.ts';
 import { inWords, labelOf, nameOf, timeText } from '../presentation.ts';
 import { titleOfReference } from '../reference-titles.ts';
+import { parametersOf, relativeChoices, relativeText } from '../relative-times.ts';
 import { Control } from './form-field.tsx';
 import { kindOf } from './form-values.ts';
 
@@ -48,8 +49,9 @@ function chipText(list: Listed, name: string, filter: string): string {
   if (target !== undefined) return `${label} ${sign} ${titleOfReference(target, filter) ?? filter}`;
   const schema = resolve(list.schema.properties?.[member]);
   const kind = kindOf(schema);
-  const text = kind === 'time' ? timeText(filter) : kind === 'choice' ? inWords(filter) : filter;
-  return `${label} ${sign} ${text}`;
+  if (kind === 'time' || kind === 'date')
+    return `${label} ${sign} ${relativeText(filter) ?? (kind === 'time' ? timeText(filter) : filter)}`;
+  return `${label} ${sign} ${kind === 'choice' ? inWords(filter) : filter}`;
 }
 
 type SearchProps = {
@@ -97,9 +99,12 @@ function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
   const schema = resolve(list.schema.properties?.[name]);
   const isList = operator === 'in';
   const kind = isList ? 'text' : kindOf(schema);
+  const hasTimes = ['date', 'time'].includes(kindOf(schema));
+  const isRelative = relativeChoices.includes(operator);
   const add = (event: Event) => {
     event.preventDefault();
-    if (value === '') return;
+    if (isRelative) onChange(parametersOf(name, operator, kind));
+    if (isRelative || value === '') return;
     onChange({ [operator === 'eq' ? name : `${name}[${operator}]`]: value });
     setValue('');
   };
@@ -117,6 +122,7 @@ function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
         onChange={(event) => {
           setName(event.currentTarget.value);
           setValue('');
+          if (isRelative) setOperator('eq');
         }}
       >
         {members.map((each) => (
@@ -135,8 +141,17 @@ function NewFilter({ list, onChange }: NewFilterProps): JSX.Element {
             {sign}
           </option>
         ))}
+        {hasTimes ? (
+          <optgroup label="Relative to now">
+            {relativeChoices.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </optgroup>
+        ) : null}
       </select>
-      {['choice', 'boolean', 'reference', 'date', 'time'].includes(kind) ? (
+      {isRelative ? null : ['choice', 'boolean', 'reference', 'date', 'time'].includes(kind) ? (
         <Control key={name} schema={schema} common={common} onText={setValue} />
       ) : (
         <input {...common} placeholder={isList ? 'one,another' : ''} />

@@ -392,6 +392,8 @@ const connective = /^(and|or|not)$/;
 const order = /^(gt|lt)e?$/;
 /** A date may be an instant, which has several spellings. */
 const dateLike = /^\d{4}-\d\d-\d\d/;
+/** Besides, what may be relative to the present. */
+const serversOwn = /^(\d{4}-\d\d-|now|today|this)/;
 const zeros = /\.?0*Z$/;
 
 /** A field within an object, or of a document that a reference names. */
@@ -438,7 +440,7 @@ function holds(operator: string, actual: unknown, value: unknown): boolean | und
   if (value === undefined) return true;
   if (typeof actual === 'object' && actual !== null) return undefined;
   const isNull = actual === null || value === null;
-  if (!isNull && (typeof actual !== typeof value || dateLike.test(String(value)))) return undefined;
+  if (!isNull && (typeof actual !== typeof value || serversOwn.test(String(value)))) return undefined;
   if (operator === 'eq') return actual === value;
   if (operator === 'ne') return actual !== value;
   if (!order.test(operator) || value === null) return undefined;

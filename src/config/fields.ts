@@ -74,9 +74,18 @@ function addProperties(schema: Schema, above: readonly string[], adding: Adding)
 function fieldOf(schema: Schema, path: readonly string[], referred: Referred): Field {
   const name = path.join('.');
   const scalar = scalarTypeOf(schema, referred);
-  if (scalar !== undefined) return { name, path, type: scalar };
-  const item = itemTypeOf(schema, referred);
-  return item === undefined ? { name, path, type: 'json' } : { name, path, type: 'array', item };
+  if (scalar !== undefined) return { name, path, type: scalar, ...dayOf(schema, referred) };
+  const items = itemsOf(schema, referred);
+  const item = items === undefined ? undefined : scalarTypeOf(items, referred);
+  if (items === undefined || item === undefined) return { name, path, type: 'json' };
+  return { name, path, type: 'array', item, ...dayOf(items, referred) };
+}
+
+function dayOf(schema: Schema, referred: Referred): Pick<Field, 'isDay'> {
+  const isDay = alternativesOf(schema, referred).every(
+    ({ type, format }) => type === 'string' && format === 'date',
+  );
+  return isDay ? { isDay } : {};
 }
 
 /** One scalar type that covers all non-null alternatives, or undefined. */
@@ -92,11 +101,11 @@ function scalarTypeOf(schema: Schema, referred: Referred): ScalarType | undefine
   return found;
 }
 
-function itemTypeOf(schema: Schema, referred: Referred): ScalarType | undefined {
+function itemsOf(schema: Schema, referred: Referred): Schema | undefined {
   const [only, ...others] = alternativesOf(schema, referred);
   if (only === undefined || others.length > 0 || only.type !== 'array' || !isRecord(only.items))
     return undefined;
-  return scalarTypeOf(only.items, referred);
+  return only.items;
 }
 
 /** Objects behind a reference have no fields of their own: they may hold themselves. */

@@ -2,6 +2,7 @@
 import { Cron } from 'croner';
 import type { Resources } from '../model/logic/collection-calls.ts';
 import type { Logic } from '../model/logic/logic.ts';
+import { localClock } from '../model/period.ts';
 import type { Source } from './senders.ts';
 
 /** The argument of a job, which acts as an administrator. */
@@ -92,48 +93,23 @@ function isOfEveryHour(pattern: string): boolean {
 }
 
 const spaces = /\s+/;
-/** As `longOffset` ends: `GMT+05:30`, or `GMT` alone. */
-const offsetText = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/;
 const hourMs = 3_600_000;
-/** Longer than any offset from UTC. No zone changes twice within two of them. */
 const dayMs = 24 * hourMs;
 
 /** @param names the local times, written as times of UTC */
 function timesByName(names: JobTimes, timeZone: string): JobTimes {
-  const clock = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
-
-  function offsetAt(ms: number): number {
-    const [, sign, hours, minutes, seconds] = offsetText.exec(clock.format(ms)) ?? [];
-    const size = hourMs * Number(hours ?? 0) + 60_000 * Number(minutes ?? 0) + 1000 * Number(seconds ?? 0);
-    return sign === '-' ? -size : size;
-  }
-
-  function momentOf(name: number): number {
-    const before = offsetAt(name - dayMs);
-    const after = offsetAt(name + dayMs);
-    if (offsetAt(name - before) === before) return name - before;
-    if (offsetAt(name - after) === after) return name - after;
-    // A clock that is set forward leaves it out: the change lies between the two.
-    let [early, late] = [name - after, name - before];
-    while (late - early > 1) {
-      const middle = Math.floor((early + late) / 2);
-      if (offsetAt(middle) === before) early = middle;
-      else late = middle;
-    }
-    return late;
-  }
-
+  const { offsetAt, instantOf } = localClock(timeZone);
   return {
     after(ms) {
       let name = names.after(ms + offsetAt(ms));
-      while (name !== undefined && momentOf(name) <= ms) name = names.after(name);
-      return name === undefined ? undefined : momentOf(name);
+      while (name !== undefined && instantOf(name) <= ms) name = names.after(name);
+      return name === undefined ? undefined : instantOf(name);
     },
     lastUntil(ms) {
       // In an hour that a clock repeats, the names before it go further than its own.
       let name = names.lastUntil(ms + Math.max(offsetAt(ms), offsetAt(ms - dayMs)));
-      while (name !== undefined && momentOf(name) > ms) name = names.lastUntil(name - 1000);
-      return name === undefined ? undefined : momentOf(name);
+      while (name !== undefined && instantOf(name) > ms) name = names.lastUntil(name - 1000);
+      return name === undefined ? undefined : instantOf(name);
     },
   };
 }

@@ -32,6 +32,8 @@ export type Field = {
     | 'rank';
   /** Set for a string field that compares by its folded value (fold-case.ts). Values and patterns that it is compared with are folded. */
   readonly folded?: true;
+  /** Set for a field of days such as 2026-01-31, whose type is that of texts (`format: 'date'`). */
+  readonly isDay?: true;
   /** Set for a time of which aggregates take the first day of its period, as text. */
   readonly period?: Period;
   /** Set if the path begins in the representation before the change of an event, not in the event's document. */

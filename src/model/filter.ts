@@ -8,6 +8,7 @@
  */
 import { type Field, type Fields, idField, type Scalar } from './field.ts';
 import { foldCase } from './fold-case.ts';
+import { isRelativeTime, relativeTimeAt } from './period.ts';
 
 export type Comparison = 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte';
 
@@ -109,6 +110,37 @@ export function isRelated(filter: Filter): boolean {
 export function relatedCount(filter: Filter): number {
   if ('filters' in filter) return filter.filters.reduce((sum, part) => sum + relatedCount(part), 0);
   return 'filter' in filter ? Number(filter.op === 'related') + relatedCount(filter.filter) : 0;
+}
+
+// Values relative to the present (period.ts), which a filter holds as their texts until a request resolves them: a cursor is bound to the
+// texts, and goes on at a later time.
+
+/** The filter compares with times relative to the present. */
+export function isRelative(filter: Filter): boolean {
+  if ('filters' in filter) return filter.filters.some(isRelative);
+  if ('filter' in filter) return isRelative(filter.filter);
+  if ('values' in filter) return filter.values.some((value) => isRelativeValue(filter.field, value));
+  return 'value' in filter && isRelativeValue(filter.field, filter.value);
+}
+
+/** The filter with the values that its relative times have at the moment. */
+export function atMoment(filter: Filter, nowMs: number): Filter {
+  if ('filters' in filter) return { ...filter, filters: filter.filters.map((part) => atMoment(part, nowMs)) };
+  if ('filter' in filter) return { ...filter, filter: atMoment(filter.filter, nowMs) };
+  const resolved = (field: Field, value: Scalar): Scalar => {
+    if (!isRelativeValue(field, value)) return value;
+    const { instant, day } = relativeTimeAt(value, nowMs);
+    return field.isDay === true ? day : instant;
+  };
+  if ('values' in filter)
+    return { ...filter, values: filter.values.map((value) => resolved(filter.field, value)) };
+  return 'value' in filter ? { ...filter, value: resolved(filter.field, filter.value) } : filter;
+}
+
+/** True for a value that is a time relative to the present in a comparison with the field. */
+export function isRelativeValue({ type, item, isDay }: Field, value: unknown): value is string {
+  const hasTimes = isDay === true || type === 'timestamp' || item === 'timestamp';
+  return hasTimes && typeof value === 'string' && isRelativeTime(value);
 }
 
 // Paths over references: `customerId.organisationId` is the field `organisationId` of the resource that `customerId` names. Queries

@@ -1,7 +1,9 @@
 /**
- * Days, weeks, months and years of a time zone, in which aggregates group instants (§4.18.6). The offsets of a zone are a table, read once from
- * the time zones of Node (Intl), which both stores use: the answer depends neither on the database's own zones nor on its version.
+ * Days, weeks, months and years of a time zone: aggregates group instants by them (§4.18.6), and filters name times relative to the present
+ * with them (§4.2.10). The offsets are those of Node (Intl), for the stores as a table that is read once: the answer depends neither on the
+ * database's own zones nor on its version.
  */
+import { formatTimestamp } from './timestamp.ts';
 
 export const periodUnits = ['day', 'week', 'month', 'year'] as const;
 
@@ -39,7 +41,8 @@ export type ZoneOffsets = { readonly changes: readonly number[]; readonly offset
 
 /** Reads the table of a zone step by step: it takes 30 to 60 ms, some microseconds a step. @throws RangeError for an unknown zone */
 export function* readZone(timeZone: string): Generator<undefined, ZoneOffsets> {
-  const offsetAt = offsetReader(timeZone);
+  const clock = localClock(timeZone);
+  const offsetAt = (seconds: number) => clock.offsetAt(seconds * 1000) / 1000;
   const changes: number[] = [];
   let before = offsetAt(firstS);
   const offsets = [before];
@@ -93,13 +96,120 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
 }
 
 const written = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
+/** Longer than any offset from UTC. No zone changes twice within two of them. */
+const offsetMsMax = dayS * 1000;
 
-function offsetReader(timeZone: string): (seconds: number) => number {
+/** The clock of a time zone. All numbers are milliseconds. A local time is written as the time of UTC with the same digits. */
+export type LocalClock = {
+  /** Ahead of UTC. */
+  offsetAt(ms: number): number;
+  /** The first instant with the local time. A time that a clock set forward leaves out is the moment of the change. */
+  instantOf(localMs: number): number;
+};
+
+/** @throws RangeError for an unknown zone */
+export function localClock(timeZone: string): LocalClock {
   const format = formatOf(timeZone);
-  return (seconds) => {
-    const [, sign, hours = '0', minutes = '0', rest = '0'] =
-      written.exec(format.format(seconds * 1000)) ?? [];
-    const offset = Number(hours) * 3600 + Number(minutes) * 60 + Number(rest);
-    return sign === '-' ? -offset : offset;
-  };
+
+  function offsetAt(ms: number): number {
+    const [, sign, hours = '0', minutes = '0', rest = '0'] = written.exec(format.format(ms)) ?? [];
+    const seconds = Number(hours) * hourS + Number(minutes) * 60 + Number(rest);
+    return 1000 * (sign === '-' ? -seconds : seconds);
+  }
+
+  function instantOf(localMs: number): number {
+    const before = offsetAt(localMs - offsetMsMax);
+    const after = offsetAt(localMs + offsetMsMax);
+    if (offsetAt(localMs - before) === before) return localMs - before;
+    if (offsetAt(localMs - after) === after) return localMs - after;
+    // The change lies between the two.
+    let [early, late] = [localMs - after, localMs - before];
+    while (late - early > 1) {
+      const middle = Math.floor((early + late) / 2);
+      if (offsetAt(middle) === before) early = middle;
+      else late = middle;
+    }
+    return late;
+  }
+
+  return { offsetAt, instantOf };
+}
+
+// Times relative to the present, as values of filters: `today`, `now-P7D`, `thisMonth-P1Y[Europe/Berlin]`. The duration is one of ISO 8601,
+// whose years to days are counted on the calendar and the clock of the zone, and whose hours to seconds as they pass. The zone is written
+// as in RFC 9557, and is UTC if there is none.
+
+/** Where a relative time begins: the present, or the first moment of a period that has it. */
+const beginnings: ReadonlyMap<string, PeriodUnit | undefined> = new Map([
+  ['now', undefined],
+  ['today', 'day'],
+  ['thisWeek', 'week'],
+  ['thisMonth', 'month'],
+  ['thisYear', 'year'],
+]);
+
+const count = String.raw`(\d{1,6})`;
+const duration = String.raw`P(?=\d|T\d)(?:${count}Y)?(?:${count}M)?(?:${count}W)?(?:${count}D)?(?:T(?=\d)(?:${count}H)?(?:${count}M)?(?:${count}S)?)?`;
+const relativeGrammar = new RegExp(
+  String.raw`^(${[...beginnings.keys()].join('|')})(?:([+-])${duration})?(?:\[([^\]]{1,64})\])?$`,
+);
+
+export const relativeWords =
+  'a time relative to the present, such as today, now-P7D or thisMonth[Europe/Berlin]';
+
+/** The text has the form of a relative time. Its time zone may be unknown. */
+export function isRelativeTime(text: string): boolean {
+  return relativeGrammar.test(text);
+}
+
+/** The time zone that a relative time names, if there is none of that name. */
+export function unknownZoneIn(text: string): string | undefined {
+  const timeZone = relativeGrammar.exec(text)?.at(-1);
+  return timeZone === undefined || isTimeZone(timeZone) ? undefined : timeZone;
+}
+
+/**
+ * A relative time at a moment, as an instant in its kept spelling, and as the day that it is in its zone. Outside of the years 0001 to 9999
+ * it is the first or the last moment of them.
+ * @throws RangeError for a text that is no relative time, or an unknown zone
+ */
+export function relativeTimeAt(
+  text: string,
+  nowMs: number,
+): { readonly instant: string; readonly day: string } {
+  const parts = relativeGrammar.exec(text);
+  if (parts === null) throw new RangeError(`${text} is no relative time`);
+  const [, beginning = '', sign, ...rest] = parts;
+  const counts = rest.slice(0, 7).map((digits) => (sign === '-' ? -1 : 1) * Number(digits ?? 0));
+  const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = counts;
+  const clock = localClock(rest[7] ?? 'UTC');
+  const local = nowMs + clock.offsetAt(nowMs);
+  const unit = beginnings.get(beginning);
+  const from = unit === undefined ? local : Date.parse(periodOf(Math.floor(local / 1000), unit, noOffset));
+  const moved = withinYears(monthsAfter(from, 12 * years + months) + (7 * weeks + days) * dayS * 1000);
+  // An hour that a clock repeats would otherwise end with its first time.
+  const calendar = moved === local ? nowMs : clock.instantOf(moved);
+  const instant = withinYears(calendar + (hours * hourS + minutes * 60 + seconds) * 1000);
+  const day = formatTimestamp(withinYears(instant + clock.offsetAt(instant))).slice(0, 10);
+  return { instant: formatTimestamp(instant), day };
+}
+
+const noOffset: ZoneOffsets = { changes: [], offsets: [0] };
+
+function withinYears(ms: number): number {
+  return Math.min(Math.max(ms, localSecondsMin * 1000), localSecondsMax * 1000);
+}
+
+/** The same day of a later month, or its last day if it is shorter. */
+function monthsAfter(localMs: number, months: number): number {
+  if (months === 0) return localMs;
+  const date = new Date(localMs);
+  const month = 12 * date.getUTCFullYear() + date.getUTCMonth() + months;
+  const [year, inYear] = [Math.floor(month / 12), month - 12 * Math.floor(month / 12)];
+  if (year < 1) return localSecondsMin * 1000;
+  if (year > 9999) return localSecondsMax * 1000;
+  const last = new Date(0);
+  last.setUTCFullYear(year, inYear + 1, 0);
+  date.setUTCFullYear(year, inYear, Math.min(date.getUTCDate(), last.getUTCDate()));
+  return date.getTime();
 }

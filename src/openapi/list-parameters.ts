@@ -144,7 +144,8 @@ const scalar: Readonly<Record<ScalarType, Item>> = {
   number: { type: 'number' },
   integer: { type: 'integer' },
   boolean: { type: 'boolean' },
-  timestamp: { type: 'string', format: 'date-time' },
+  // A day and a time relative to the present are no date-time.
+  timestamp: { type: 'string' },
 };
 
 export function filterable(fields: Fields): readonly Field[] {
@@ -203,7 +204,8 @@ function orNullSchema(field: Field): Item {
   return { ...value, type: [value.type, 'null'] };
 }
 
-const instantNote = 'Instants: any offset of RFC 3339, or a day, which means its first moment in UTC.';
+const instantNote =
+  'Instants of RFC 3339, a day (its first moment in UTC), or as `now-P7D`, `today[Europe/Berlin]`.';
 const commaList: Item = { type: 'string', description: 'Any of these values, separated by commas.' };
 const pattern: Item = {
   type: 'string',

@@ -166,6 +166,7 @@ for (const transport of transports) {
         sort: ['name'],
       });
       const found = await client.products.live({ filter: { categoryId }, q: 'pan' });
+      const made = await client.products.live({ filter: { categoryId, createdAt: { gte: 'today-P1D' } } });
       const expanded = await client.products.live({
         filter: { 'categoryId.name': 'Renamed' },
         expand: ['categoryId'],
@@ -174,6 +175,7 @@ for (const transport of transports) {
       await add('cup', 2);
       await shows(like, 'pan');
       await shows(found, 'pan');
+      await shows(made, 'pan', 'cup');
       assert.deepEqual(namesOf(expanded), []);
       await writer.categories.update(categoryId, { name: 'Renamed' });
       await until(() => expanded.page.items.length === 2);

@@ -40,10 +40,21 @@ describe('text', () => {
     ['timestamp', '2026-01-31 23:59:59Z', undefined],
     ['timestamp', '0001-01-01', '0001-01-01T00:00:00.000Z'],
     ['timestamp', '1769817600', undefined],
+    ['timestamp', 'now', 'now'],
+    ['timestamp', 'today-P1Y2M3W4DT5H6M7S[Europe/Berlin]', 'today-P1Y2M3W4DT5H6M7S[Europe/Berlin]'],
+    ['timestamp', 'thisMonth+PT999999S', 'thisMonth+PT999999S'],
+    ['timestamp', 'now-PT1000000S', undefined],
+    ['timestamp', 'now[Europe/Nowhere]', undefined],
+    ['timestamp', 'now-P', undefined],
+    ['timestamp', 'now-PT', undefined],
+    ['timestamp', 'now-P1DT', undefined],
+    ['timestamp', 'now-7d', undefined],
+    ['timestamp', 'Today', undefined],
+    ['string', 'today[Europe/Nowhere]', 'today[Europe/Nowhere]'],
   ];
   for (const [type, text, value] of cases) {
     test(`"${text}" is ${value === undefined ? 'no' : 'a'} ${type}`, () => {
-      assert.strictEqual(readText(type, text), value);
+      assert.strictEqual(readText({ type }, text), value);
     });
   }
 });
@@ -66,7 +77,7 @@ describe('a JSON value', () => {
   ];
   for (const [type, value, read] of cases) {
     test(`${JSON.stringify(value)} is ${read === undefined ? 'no' : 'a'} ${type}`, () => {
-      assert.strictEqual(readValue(type, value), read);
+      assert.strictEqual(readValue({ type }, value), read);
     });
   }
 });

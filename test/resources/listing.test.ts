@@ -48,7 +48,7 @@ async function open(context: TestContext) {
 type Opened = Awaited<ReturnType<typeof open>>;
 
 async function ask({ listing, settings }: Opened, query: string, keepsFirst = false) {
-  const prepared = listing.prepare(query, anonymous, (target) =>
+  const prepared = listing.prepare(query, { principal: anonymous, now: 0 }, (target) =>
     compileForm(parseQueryString(query) ?? [], target, settings),
   );
   assert.ok(!('faults' in prepared));

@@ -206,11 +206,11 @@ export function largestPage(query: unknown, { listLimitMax }: Pick<QueryLimits, 
 export async function listPage(
   { listing, collection, turns }: Served,
   overlay: Pick<Overlay, 'store' | 'hasWritten'>,
-  principal: Principal,
+  { principal, now }: Pick<Ask, 'principal' | 'now'>,
   query: unknown,
 ): Promise<string> {
   const { mediaType, text, compile } = readQueryText('application/json', textOf(query ?? {}));
-  const prepared = listing.prepare(`${mediaType} ${text}`, principal, (target) =>
+  const prepared = listing.prepare(`${mediaType} ${text}`, { principal, now }, (target) =>
     compile(text, target, listing.limits),
   );
   if ('faults' in prepared) throw refusalOf(queryProblem(prepared.faults));

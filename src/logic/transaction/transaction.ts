@@ -153,6 +153,8 @@ class LogicTransaction implements Transaction {
   readonly collectionOf: Transaction['collectionOf'];
   readonly cascadeMax: number;
   readonly #memory: CallMemory;
+  /** Of times relative to the present, in all queries of the function. */
+  readonly #now: number;
   #reads = 0;
 
   constructor(
@@ -162,6 +164,7 @@ class LogicTransaction implements Transaction {
     { memory, isUnmarked = false, hooks }: Opening = {},
   ) {
     this.#shared = shared;
+    this.#now = shared.serving.clock();
     this.#hooks = hooks;
     this.#isUnmarked = isUnmarked;
     this.#memory = new CallMemory(memory, shared.serving.settings.pageBytesMax);
@@ -344,7 +347,7 @@ class LogicTransaction implements Transaction {
     const { principal, serving } = this.#shared;
     const served = this.#shared.served(collection);
     const asked = largest === true ? largestPage(query, serving.settings) : query;
-    return listPage(served, this.#overlay, principal, asked);
+    return listPage(served, this.#overlay, { principal, now: this.#now }, asked);
   }
 
   /** @param how `alone`: what depends on the document is deleted already; `unasked`: and its hook does not run */

@@ -329,9 +329,10 @@ export function exportOperation(served: Served): Operation<Standing, never, List
     permission: (principal) => (isAdministrator(principal) ? 'granted' : 'denied'),
     standing: () => openStanding,
     propose: (ask) => proposeList(listing, ask, `${served.path}/bulk`),
-    validators: async (ask) => {
+    validators: async (ask, _standing, proposal) => {
       const fields = repeatedFields(listing);
-      return { tag: await listing.tag(ask.principal), modifiedAt: null, cacheControl, fields };
+      const tag = await listing.tag(ask.principal, proposal?.list?.prepared);
+      return { tag, modifiedAt: null, cacheControl, fields };
     },
     represent: async (ask, _standing, proposal) => {
       if (proposal?.list === undefined) throw new Error('an export requires its query');

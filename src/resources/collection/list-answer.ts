@@ -105,7 +105,7 @@ function representation(
     content: page.body,
     mediaType: 'application/json',
     validators: { tag: page.tag, modifiedAt: null },
-    cacheControl: answer.cacheControl ?? listing.listable.cacheControl,
+    cacheControl: answer.cacheControl ?? listing.cacheControl(prepared),
     fields,
     ...(applied.length === 0 ? {} : { preferencesApplied: applied }),
   };
@@ -166,7 +166,7 @@ export type ListProposal = Proposal & {
 };
 
 export function listOperation(listing: Listing): Operation<Standing, never, ListProposal> {
-  const { permission, cacheControl } = listing.listable;
+  const { permission } = listing.listable;
   return {
     permission,
     standing: () => openStanding,
@@ -189,7 +189,7 @@ export function listOperation(listing: Listing): Operation<Standing, never, List
       return {
         tag: proposal?.list?.page?.tag ?? (await listing.tag(ask.principal, proposal?.list?.prepared)),
         modifiedAt: null,
-        cacheControl,
+        cacheControl: listing.cacheControl(proposal?.list?.prepared),
         fields,
       };
     },
@@ -203,10 +203,10 @@ export function listOperation(listing: Listing): Operation<Standing, never, List
 /** Compiles the query string of a request for the list. @param path at which GET repeats it */
 export function proposeList(
   listing: Listing,
-  { query = '', principal }: Pick<Ask, 'query' | 'principal'>,
+  { query = '', principal, now }: Pick<Ask, 'query' | 'principal' | 'now'>,
   path = listing.listable.path,
 ): ListProposal {
-  const prepared = listing.prepare(`GET ${query}`, principal, (target) => {
+  const prepared = listing.prepare(`GET ${query}`, { principal, now }, (target) => {
     const pairs = parseQueryString(query);
     if (pairs === undefined) {
       return { ok: false, faults: [{ kind: 'malformed', message: 'malformed query string' }] };

@@ -102,8 +102,16 @@ export function inOctets(page: ListPage): ListPage {
   return { ...page, body };
 }
 
-/** Version of the table plus a mark of the audience: two audiences must not share a tag. */
-export function tagOf(version: string, principal: Principal): string {
+/**
+ * Version of the table, with the moment of relative times, plus a mark of the audience: two audiences must not share a tag, nor two moments
+ * at which the same rows make different lists.
+ */
+export function tagOf(
+  tableVersion: string,
+  principal: Principal,
+  entry?: { readonly moment?: string },
+): string {
+  const version = entry?.moment === undefined ? tableVersion : `${tableVersion}-${entry.moment}`;
   if (principal.kind === 'anonymous') return `${version}.p`;
   if (isAdministrator(principal)) return `${version}.a`;
   return `${version}.${hash('sha256', principal.audience, 'base64url').slice(0, 8)}`;

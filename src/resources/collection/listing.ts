@@ -5,7 +5,9 @@
  * Three caches, bounded in octets, last between requests: compiled texts; the store's plans, one for each audience; and
  * finished pages under the version of the table, which every write changes. They take in what is asked a second time.
  */
+import { hash } from 'node:crypto';
 import type { Request } from '../../http/message.ts';
+import type { Ask } from '../../kernel/resource.ts';
 import { OctetCache, octetsOfText, octetsOfValue, SeenBefore } from '../../memory/octet-cache.ts';
 import type { OctetLine } from '../../memory/program-memory.ts';
 import type { Permission } from '../../model/access.ts';
@@ -21,8 +23,10 @@ import { createLogPlaces } from '../events/log-places.ts';
 import { openCursor } from '../query/cursor.ts';
 import {
   type Asked,
+  askedAt,
   type Compiled,
   type Fault,
+  isRelativeQuery,
   type QueryTextLimits,
   shapeOf,
   type Target,
@@ -86,9 +90,19 @@ export type Prepared = {
   readonly isRepeated: boolean;
   /** The filter looks at rows of other tables. */
   readonly isRelated: boolean;
+  /** Present for a query with times relative to the present: a digest of the values that they have in this request, by which its tag differs. */
+  readonly moment?: string;
   /** The token of a QUERY, computed once. */
   token?: string;
 };
+
+/** One that was compiled: its relative times have no values yet. */
+type CompiledOnce = Omit<Prepared, 'moment'> & { readonly isRelative: boolean };
+
+/** 48 bits distinguish the moments of one query. */
+const momentCharacters = 8;
+const noStore = /\bno-store\b/i;
+const isPrivate = /\bprivate\b/i;
 
 type PageReading = {
   /** For whom the store reads. */
@@ -104,7 +118,7 @@ type PageReading = {
 /** The caches that all listings of the program share. */
 type ListCaches = {
   readonly pages: OctetCache<ListPage>;
-  readonly prepared: OctetCache<Weighed<Prepared>>;
+  readonly prepared: OctetCache<Weighed<CompiledOnce>>;
   readonly plans: OctetCache<Weighed<Plan>>;
   readonly asked: SeenBefore;
 };
@@ -167,12 +181,28 @@ export class Listing {
     this.#declared = new Set(listable.fields.values());
   }
 
-  /** Compiles for the fields that the principal may name, with a cache; `given` holds all other inputs of the compiler. */
+  /**
+   * Compiles for the fields that the principal may name, with a cache; `given` holds all other inputs of the compiler. Times relative to the
+   * present get their values here, once for the request.
+   */
   prepare(
+    given: string,
+    { principal, now }: Pick<Ask, 'principal' | 'now'>,
+    compile: (target: Target) => Compiled,
+  ): Prepared | { readonly faults: readonly Fault[] } {
+    const prepared = this.#compiled(given, principal, compile);
+    if ('faults' in prepared || !prepared.isRelative) return prepared;
+    const asked = askedAt(prepared.asked, now);
+    const moment = hash('sha256', shapeOf(asked), 'base64url').slice(0, momentCharacters);
+    // Neither its plan nor its pages can be used again when the moment has passed.
+    return { ...prepared, asked, moment, isRepeated: false };
+  }
+
+  #compiled(
     given: string,
     principal: Principal,
     compile: (target: Target) => Compiled,
-  ): Prepared | { readonly faults: readonly Fault[] } {
+  ): CompiledOnce | { readonly faults: readonly Fault[] } {
     const { listable } = this;
     const { prepared, asked } = this.#sources.caches;
     const { table, narrowed } = listable;
@@ -190,7 +220,9 @@ export class Listing {
     const compiled = whole.ok && narrowed !== undefined ? narrowed.compiled(whole.asked) : whole;
     if (!compiled.ok) return { faults: compiled.faults };
     const shape = `${table} ${shapeOf(compiled.asked)}`;
-    const entry = { ...compiled, shape, isRepeated, isRelated: isRelated(compiled.asked.filter) };
+    const { asked: query } = compiled;
+    const facts = { isRelated: isRelated(query.filter), isRelative: isRelativeQuery(query) };
+    const entry = { asked: query, shape, isRepeated, ...facts };
     if (isRepeated && key !== undefined) {
       // Values may be slices of the text, which keep the whole text in memory.
       prepared.set(key, { value: entry, octets: this.#weigh(entry.asked) + octetsOfText(text) });
@@ -219,7 +251,7 @@ export class Listing {
       });
     }
     return whenKnown(this.#version(principal, entry), ({ version, included }) => {
-      const known = this.kept(entry, position, tagOf(version, principal));
+      const known = this.kept(entry, position, tagOf(version, principal, entry));
       if (known === undefined) {
         const read = this.#readTimed(entry, principal, position, { ...how, included });
         return whenKnown(read, (made) => this.#keep(entry, position, made));
@@ -233,7 +265,7 @@ export class Listing {
   async pageFrom(store: Store, entry: Prepared, principal: Principal, position: Position): Promise<ListPage> {
     const plan = store.plan(this.#queryOf(entry, principal));
     const page = await this.#inLine(undefined, () => plan.page(position, ''));
-    const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
+    const shown = { docs: page.docs, tag: tagOf(page.version, principal, entry) };
     if (entry.asked.tag === undefined) return this.#finish(entry, position, page, shown);
     const { tags = [] } = await this.#show(principal, page);
     return this.#finish(entry, position, page, { ...shown, tags });
@@ -247,12 +279,19 @@ export class Listing {
 
   /** The tag that `page` would return now, without reading the page. @param entry absent: the list without a query */
   tag(principal: Principal, entry?: Prepared): MaybePromise<string> {
-    return whenKnown(this.#version(principal, entry), ({ version }) => tagOf(version, principal));
+    return whenKnown(this.#version(principal, entry), ({ version }) => tagOf(version, principal, entry));
   }
 
   /** A cached page with an earlier tag, if it is still in the cache. */
   kept(entry: Prepared, position: Position, tag: string): ListPage | undefined {
     return this.#sources.caches.pages.get(pageKey(entry, position, tag));
+  }
+
+  /** Cache-Control of a list. A cache may not go on with one whose relative times have passed, however long its documents stay fresh. */
+  cacheControl(entry: Prepared | undefined): string {
+    const { cacheControl } = this.listable;
+    if (entry?.moment === undefined || noStore.test(cacheControl)) return cacheControl;
+    return isPrivate.test(cacheControl) ? 'private, no-cache' : 'no-cache';
   }
 
   count(entry: Prepared, principal: Principal, party: Party): MaybePromise<number> {
@@ -310,7 +349,7 @@ export class Listing {
       // Shown within the line, too: functions and versions of a history may take long over a page.
       return this.#inLine(request, () =>
         whenKnown(readNow(), (page) => {
-          const tag = tagOf(page.version, principal);
+          const tag = tagOf(page.version, principal, entry);
           return whenKnown(shown(page), (seen) => this.#finish(entry, position, page, { ...seen, tag }));
         }),
       );
@@ -320,7 +359,7 @@ export class Listing {
     const sources = { store, readRelated, of: this.listable.relations };
     const reading = { principal, party, read, shown, included, tagged: tagField !== undefined };
     return whenKnown(readRelatedPage(sources, expansion, reading), ({ page, version, ...added }) =>
-      this.#finish(entry, position, page, { ...added, tag: tagOf(version, principal) }),
+      this.#finish(entry, position, page, { ...added, tag: tagOf(version, principal, entry) }),
     );
   }
 
@@ -337,7 +376,7 @@ export class Listing {
     const asked = { aggregation, sort, limit };
     const read = () => readGroups(this.#sources.store, asked, position, reading);
     const page = await this.#inLine(request, read);
-    const shown = { docs: page.docs, tag: tagOf(page.version, principal) };
+    const shown = { docs: page.docs, tag: tagOf(page.version, principal, entry) };
     return { ...this.#finish(entry, position, page, shown), total: page.total };
   }
 

@@ -19,7 +19,7 @@ import type {
   Understood,
 } from '../../kernel/resource.ts';
 import { permission } from '../../model/access.ts';
-import { anonymous, callerOf, type Principal } from '../../model/principal.ts';
+import { anonymous, callerOf } from '../../model/principal.ts';
 import type { MaybePromise, Position } from '../../store/store.ts';
 import { whenKnown } from '../../store/store.ts';
 import { compileForm } from '../query/form-query.ts';
@@ -62,7 +62,7 @@ const notUtf8: Understood<QueryText> = {
 
 export function queryOperation(served: Served): Operation<Standing, QueryText, QueryProposal> {
   const { listing } = served;
-  const { permission, cacheControl } = listing.listable;
+  const { permission } = listing.listable;
   return {
     permission,
     contentTypes: queryTypes,
@@ -79,7 +79,7 @@ export function queryOperation(served: Served): Operation<Standing, QueryText, Q
         return { problem: { code: 'query_parameter_invalid', message }, query: undefined };
       }
       if (content === undefined) throw new Error('a QUERY requires content');
-      const proposal = proposeQuery(served, content, ask.principal);
+      const proposal = proposeQuery(served, content, ask);
       const proposed = readEarly(listing, ask, proposal, queryProblem);
       return whenKnown(proposed, (read) => keepQuery(served.serving, ask, read));
     },
@@ -90,7 +90,7 @@ export function queryOperation(served: Served): Operation<Standing, QueryText, Q
       return {
         tag: queryTag(listTag, proposal?.query?.stored.token ?? ''),
         modifiedAt: null,
-        cacheControl,
+        cacheControl: listing.cacheControl(proposal?.query?.prepared),
         fields: [...locationFields(proposal?.query?.location, listTag), ...repeated],
       };
     },
@@ -155,9 +155,13 @@ function keepQuery(
 }
 
 /** Compiles the text of a query with the cache of the listing. */
-function proposeQuery(served: Served, content: QueryText, principal: Principal): QueryProposal {
+function proposeQuery(
+  served: Served,
+  content: QueryText,
+  { principal, now }: Pick<Ask, 'principal' | 'now'>,
+): QueryProposal {
   const { collection, listing, serving } = served;
-  const prepared = listing.prepare(`${content.mediaType} ${content.text}`, principal, (target) =>
+  const prepared = listing.prepare(`${content.mediaType} ${content.text}`, { principal, now }, (target) =>
     content.compile(content.text, target, listing.limits),
   );
   if ('faults' in prepared) return { problem: queryProblem(prepared.faults), query: undefined };
@@ -318,7 +322,7 @@ function repeatOperation(
     permission: () => 'depends',
     standing,
     propose: (ask, { found }) => {
-      const proposal = proposeRepeat(present(found), ask.principal, ask.query);
+      const proposal = proposeRepeat(present(found), ask, ask.query);
       return readEarly(present(found).served.listing, ask, proposal, parameterProblem);
     },
     validators: async (ask, { found }, proposal) => {
@@ -327,7 +331,7 @@ function repeatOperation(
       return {
         tag: proposal?.query?.page?.tag ?? (await listing.tag(ask.principal, proposal?.query?.prepared)),
         modifiedAt: null,
-        cacheControl: listing.listable.cacheControl,
+        cacheControl: listing.cacheControl(proposal?.query?.prepared),
         fields,
       };
     },
@@ -344,7 +348,7 @@ function resultOperation(
     standing,
     propose: async (ask, { found }) => {
       const { listing } = present(found).served;
-      const proposal = proposeRepeat(present(found), ask.principal, undefined);
+      const proposal = proposeRepeat(present(found), ask, undefined);
       const tag = ask.captures[1] ?? '';
       if (proposal.query === undefined) return proposal;
       const { prepared, position } = proposal.query;
@@ -358,14 +362,14 @@ function resultOperation(
     represent: (ask, { found }, proposal) => {
       const kept = proposal?.kept;
       if (kept === undefined) return represent(path, ask, present(found), proposal);
-      const { asked } = present(proposal?.query).prepared;
+      const { prepared } = present(proposal?.query);
       return {
         content: kept.body,
         mediaType: 'application/json',
         validators: { tag: kept.tag, modifiedAt: null },
-        cacheControl: present(found).served.collection.cacheControl,
+        cacheControl: present(found).served.listing.cacheControl(prepared),
         // Without a place in the log and a count: those of then are not kept.
-        fields: [...varyByPreference, ...listLinks(repeatTarget(path, ask), asked, kept, undefined)],
+        fields: [...varyByPreference, ...listLinks(repeatTarget(path, ask), prepared.asked, kept, undefined)],
       };
     },
   };
@@ -389,10 +393,10 @@ async function find(
 /** Compiles the stored query, at the page that `cursor` or `page` names. */
 function proposeRepeat(
   { content, served }: Found,
-  principal: Principal,
+  ask: Pick<Ask, 'principal' | 'now'>,
   query: string | undefined,
 ): QueryProposal {
-  const proposal = proposeQuery(served, content, principal);
+  const proposal = proposeQuery(served, content, ask);
   if (proposal.query === undefined || query === undefined || query === '') return proposal;
   const pairs = (parseQueryString(query) ?? []).filter(([name]) => name !== 'api_key');
   const foreign = pairs.find(([name]) => name !== 'cursor' && name !== 'page');

@@ -51,7 +51,7 @@ export function updateManyOperation(served: Served): Operation<Standing, unknown
 
 const memberNames: ReadonlySet<string> = new Set(['filter', 'q', 'patch', 'dryRun']);
 
-function readPatching({ listing }: Served, { principal }: Ask, content: unknown): ManyProposal {
+function readPatching({ listing }: Served, ask: Ask, content: unknown): ManyProposal {
   const refuse = (code: 'field_missing' | 'validation_failed', pointer: string, message: string) => ({
     problem: { code, errors: [{ pointer, message }] },
   });
@@ -67,7 +67,7 @@ function readPatching({ listing }: Served, { principal }: Ask, content: unknown)
   if (typeof dryRun !== 'boolean') return refuse('validation_failed', '/dryRun', 'must be true or false');
   const query = { filter, ...(q === undefined ? {} : { q }), limit: listing.limits.listLimitMax };
   const { mediaType, text, compile } = readQueryText('application/json', JSON.stringify(query));
-  const prepared = listing.prepare(`${mediaType} ${text}`, principal, (target) =>
+  const prepared = listing.prepare(`${mediaType} ${text}`, ask, (target) =>
     compile(text, target, listing.limits),
   );
   if ('faults' in prepared) return { problem: queryProblem(prepared.faults) };

@@ -197,7 +197,8 @@ function logOperation(log: EventLog): Operation<Standing, never, LogProposal> {
       const feed = readFeedQuery(ask.query ?? '');
       if (feed === undefined) return whole.propose?.(ask, openStanding, undefined) ?? unread;
       if ('problem' in feed) return { ...unread, ...feed };
-      const { problem } = proposeList(listing, { principal: ask.principal, query: feed.rest });
+      const { principal, now } = ask;
+      const { problem } = proposeList(listing, { principal, now, query: feed.rest });
       if (problem !== null || isStream) return { ...unread, problem };
       return whenKnown(
         positionAfter(places, feed.after, () => store.head()),
@@ -244,8 +245,8 @@ function shownOf(asked: Selected | undefined): NonNullable<BatchReader['shown']>
 
 /** The part that a stream and the feed share: the view that the caller has of the log. */
 function follow(log: EventLog, ask: Ask, query: string) {
-  const { known } = ask;
-  const asked = proposeList(log.listing, { principal: ask.principal, query }).list?.prepared.asked;
+  const { known, principal, now } = ask;
+  const asked = proposeList(log.listing, { principal, now, query }).list?.prepared.asked;
   const reach = reachOf(log.collections, ask.principal);
   const requested = asked?.filter ?? always;
   const reader: BatchReader = {

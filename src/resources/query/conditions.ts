@@ -22,6 +22,7 @@ import {
   relatedCount,
 } from '../../model/filter.ts';
 import { foldCase } from '../../model/fold-case.ts';
+import { isRelativeTime, relativeWords, unknownZoneIn } from '../../model/period.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
 import { parseSearch } from '../../model/search/search-index.ts';
 import { instantWords, keptInstant } from '../../model/timestamp.ts';
@@ -146,38 +147,45 @@ export type Value = string | number | boolean;
 const dayGrammar = /^\d{4}-\d\d-\d\d$/;
 const wholeNumber = /^-?[1-9]\d*$/;
 /** A `+` that a query string has made a space. */
-const spacedOffset = / \d\d:\d\d$/;
+const spacedPlus = / (?:\d\d:\d\d$|P)/;
 
 const wanted: Readonly<Record<ScalarType, string>> = {
   string: 'a string without U+0000',
   number: 'a number',
   integer: 'an integer',
   boolean: 'true or false',
-  timestamp: `a day, or ${instantWords}`,
+  timestamp: `a day, or ${instantWords}, or ${relativeWords}`,
 };
 
 /** Returns the type of the field's values; for an array, of its items. */
-export function valueType(field: Field): ScalarType {
+function valueType(field: Pick<Field, 'type' | 'item'>): ScalarType {
   if (field.type === 'array') return field.item ?? 'string';
   return field.type === 'json' ? 'string' : field.type;
 }
 
 export function describeValue(field: Field): string {
-  return wanted[valueType(field)];
+  return field.isDay === true ? `a day such as 2026-01-31, or ${relativeWords}` : wanted[valueType(field)];
 }
 
 /** Names the likely mistake in a refused text of a query string, to end a message with; empty if none is likely. */
 export function hintFor(field: Field, text: string): string {
   const type = valueType(field);
-  if (type === 'timestamp') return spacedOffset.test(text) ? '; write "+" as %2B in a URL' : '';
+  if (type === 'timestamp' || field.isDay === true) {
+    const timeZone = unknownZoneIn(text);
+    if (timeZone !== undefined) return `; the IANA database has no time zone ${quote(timeZone)}`;
+    return spacedPlus.test(text) ? '; write "+" as %2B in a URL' : '';
+  }
   const isNumber = type === 'integer' || type === 'number';
   return isNumber && wholeNumber.test(text) ? '; a double cannot keep it exactly' : '';
 }
 
-/** Reads text from a query string; undefined if it is not a value of the type. */
-export function readText(type: ScalarType, text: string): Value | undefined {
-  switch (type) {
+type Compared = Pick<Field, 'type' | 'item' | 'isDay'>;
+
+/** Reads text from a query string; undefined if it is not a value of the field. A time relative to the present stays its text. */
+export function readText(field: Compared, text: string): Value | undefined {
+  switch (valueType(field)) {
     case 'string':
+      if (field.isDay === true && unknownZoneIn(text) !== undefined) return undefined;
       return isStorable(text) ? text : undefined;
     case 'number':
       return readNumber(text);
@@ -189,15 +197,17 @@ export function readText(type: ScalarType, text: string): Value | undefined {
       if (text === 'true') return true;
       return text === 'false' ? false : undefined;
     case 'timestamp':
+      if (isRelativeTime(text)) return unknownZoneIn(text) === undefined ? text : undefined;
       return keptInstant(dayGrammar.test(text) ? `${text}T00:00:00Z` : text);
   }
 }
 
-/** Reads a JSON value or an SQL literal; undefined if it is not a value of the type. */
-export function readValue(type: ScalarType, value: unknown): Value | undefined {
+/** Reads a JSON value or an SQL literal; undefined if it is not a value of the field. */
+export function readValue(field: Compared, value: unknown): Value | undefined {
+  const type = valueType(field);
   switch (typeof value) {
     case 'string':
-      return type === 'string' || type === 'timestamp' ? readText(type, value) : undefined;
+      return type === 'string' || type === 'timestamp' ? readText(field, value) : undefined;
     case 'number':
       if (!Number.isFinite(value)) return undefined;
       // Adding 0 turns -0 into 0.

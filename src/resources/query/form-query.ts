@@ -26,7 +26,6 @@ import {
   readCount,
   readText,
   type Value,
-  valueType,
 } from './conditions.ts';
 import type { Compiled, QueryLimits, Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
@@ -262,7 +261,7 @@ function addValues(condition: Condition, text: string, limits: QueryLimits, faul
 }
 
 function addValue({ field, operator, values, name }: Condition, text: string, faults: FaultList): void {
-  const value = readText(valueType(field), text);
+  const value = readText(field, text);
   const place = { parameter: cap(name) };
   if (value === undefined) {
     const not = `${quote(text)}${hintFor(field, text)}`;

@@ -25,7 +25,6 @@ import {
   operatorsOf,
   patternComplaint,
   readValue,
-  valueType,
 } from './conditions.ts';
 import { type Aggregation, type Compiled, type QueryLimits, sortKeysMax, type Target } from './list-query.ts';
 import { cap, FaultList, listed, quote, show } from './query-faults.ts';
@@ -345,7 +344,7 @@ class FilterReading {
     if (!this.#countNode()) return always;
     if (operator === 'in') return this.#membership(field, operand);
     if (operand === null && (operator === 'eq' || operator === 'ne')) return isNull(field, operator === 'eq');
-    const value = readValue(valueType(field), operand);
+    const value = readValue(field, operand);
     if (value === undefined) return this.#fault(wrongValue(field, operand));
     if (!isPattern(operator)) return compare(field, operator, value);
     const pattern = String(value);
@@ -365,10 +364,9 @@ class FilterReading {
     if (operand.length > inValuesMax) {
       return this.#fault(`in takes at most ${inValuesMax} values, not ${operand.length}`);
     }
-    const type = valueType(field);
     const values: Scalar[] = [];
     for (const [index, item] of operand.entries()) {
-      const value = item === null ? null : readValue(type, item);
+      const value = item === null ? null : readValue(field, item);
       if (value !== undefined) values.push(value);
       else {
         this.#path.push(index);

@@ -8,7 +8,7 @@
 
 import { hash } from 'node:crypto';
 import type { Field, Fields } from '../../model/field.ts';
-import { always, type Filter, type Reach, type Sort } from '../../model/filter.ts';
+import { always, atMoment, type Filter, isRelative, type Reach, type Sort } from '../../model/filter.ts';
 import type { SearchIndex } from '../../model/search/search-index.ts';
 import type { Measure } from '../../store/aggregate.ts';
 import { type Expansion, expansionText, type Relations } from '../relations/relations.ts';
@@ -185,6 +185,23 @@ function aggregationText({ groupBy, measures, shown, having }: Aggregation): str
   const computed = measures.map((measure) => [measure.of, measure.of === 'rows' ? '' : measure.field.name]);
   const names = [groupBy.map(textOfGroup), computed, shown.map(({ name }) => name)];
   return `${JSON.stringify(names)}${having === always ? '' : filterText(having)}`;
+}
+
+/** The query compares with times relative to the present. */
+export function isRelativeQuery({ filter, aggregation }: Pick<Asked, 'filter' | 'aggregation'>): boolean {
+  return isRelative(filter) || (aggregation !== undefined && isRelative(aggregation.having));
+}
+
+/** The query with the values that its relative times have at the moment. */
+export function askedAt(asked: Asked, nowMs: number): Asked {
+  const { filter, aggregation } = asked;
+  return {
+    ...asked,
+    filter: atMoment(filter, nowMs),
+    ...(aggregation === undefined
+      ? {}
+      : { aggregation: { ...aggregation, having: atMoment(aggregation.having, nowMs) } }),
+  };
 }
 
 /** Equal for equal groups. */

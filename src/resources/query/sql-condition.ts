@@ -26,7 +26,6 @@ import {
   patternComplaint,
   readValue,
   type Value,
-  valueType,
 } from './conditions.ts';
 import { cap, quote, show, unknownField } from './query-faults.ts';
 import { nothing, type SqlCall, type SqlExpression, type SqlField, type SqlValue } from './sql-parse.ts';
@@ -212,7 +211,7 @@ class ConditionReading {
   /** Returns undefined for null, and after a fault. */
   #value(field: Field | undefined, value: SqlValue): Value | undefined {
     if (field === undefined || value === null) return undefined;
-    const read = readValue(valueType(field), value);
+    const read = readValue(field, value);
     if (read === undefined)
       this.#fault(`${cap(field.name)} takes ${describeValue(field)}, not ${show(value)}`);
     return read;

@@ -104,6 +104,32 @@ test('has the whole state in the address, which another person opens without the
   assert.deepEqual(complaints, []);
 });
 
+test('filters by times relative to now, and saves them as they are', async () => {
+  await enter();
+  const [member, comparison] = [page.getByLabel('Member', { exact: true }), page.getByLabel('Comparison')];
+  await member.selectOption('createdAt');
+  await comparison.selectOption('yesterday');
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
+  await page.getByText('0 in this view').waitFor();
+  await comparison.selectOption('in the last 7 days');
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
+  await page.getByText('3 in this view').waitFor();
+  await page.getByRole('button', { name: /≥ 7 days before now/ }).waitFor();
+  assert.equal(address().get('createdAt[lt]'), null);
+  assert.deepEqual(await violationsOn(page), []);
+  await menu().click();
+  await page.getByLabel('Name of the view').fill('New');
+  await page.keyboard.press('Enter');
+  await menu().getByText('New').waitFor();
+  const query = new URLSearchParams(String((await stored('New'))?.query));
+  assert.match(String(query.get('createdAt[gte]')), /^now-P7D/);
+  assert.match(String(query.get('createdAt[lte]')), /^now/);
+  await member.selectOption('name');
+  assert.equal(await comparison.inputValue(), 'eq');
+  assert.equal(await comparison.getByRole('option', { name: 'yesterday' }).count(), 0);
+  assert.deepEqual(complaints, []);
+});
+
 test('shows views of others that they share, with their name, and none besides', async () => {
   await enter();
   await menu().click();

@@ -130,7 +130,7 @@ export const people: ReadonlyMap<string, Authenticated> = new Map([
 /** @param declared what is served, where that is not the house */
 export async function openHouse(
   engine: EngineName,
-  declared: Pick<ShopOptions, 'configuration' | 'settings'> = {},
+  declared: Pick<ShopOptions, 'configuration' | 'settings' | 'clockMs'> = {},
 ): Promise<Shop> {
   let database: TestDatabase | undefined;
   const shop = await openShop({

@@ -48,6 +48,7 @@ const filters: readonly (readonly [where: object, isPassed: boolean])[] = [
 const refused: readonly (readonly [title: string, members: object, pointer: string, message: RegExp])[] = [
   ['an unknown member', { where: { price: 3 } }, '/where/price', /unknown field "price".*events of orders/],
   ['a value of another type', { where: { number: 'x' } }, '/where/number', /takes an integer/],
+  ['a time relative to the present', { where: { createdAt: { lt: 'now' } } }, '/where', /judged once/],
   ['an unknown operator', { where: { number: { near: 3 } } }, '/where/number/near', /unknown operator/],
   ['a member that is hidden from its author', { where: { cost: 3 } }, '/where/cost', /unknown field "cost"/],
   [

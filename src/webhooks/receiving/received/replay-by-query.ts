@@ -11,7 +11,7 @@ import { type ActionLimits, actionResource } from '../../../kernel/action.ts';
 import type { Resource } from '../../../kernel/resource.ts';
 import { permission } from '../../../model/access.ts';
 import { type Field, idField } from '../../../model/field.ts';
-import { byId, type Filter } from '../../../model/filter.ts';
+import { atMoment, byId, type Filter } from '../../../model/filter.ts';
 import { matches, memberAt } from '../../../model/matches.ts';
 import { type Received, receivedDocument } from '../../../model/received.ts';
 import { timeAfter } from '../../../resources/collection/row.ts';
@@ -92,10 +92,10 @@ export function replayByQueryResource(
         const compiled = compile(served, limits.query, wanted);
         return compiled.ok ? undefined : queryProblem(compiled.faults);
       },
-      handler: async (_ask, wanted) => {
+      handler: async ({ now }, wanted) => {
         const { limit = Number.POSITIVE_INFINITY, dryRun = false } = wanted;
         const most = dryRun ? limit : Math.min(limit, messagesMax);
-        const filter = filterOf(served, limits.query, wanted);
+        const filter = atMoment(filterOf(served, limits.query, wanted), now);
         return { content: await putBackAll(sources, served, { filter, limit: most, dryRun }) };
       },
     },

@@ -12,7 +12,7 @@ import type { Collection } from '../../../model/collection.ts';
 import type { Endpoint } from '../../../model/endpoint.ts';
 import { eventType, matchesEventPattern } from '../../../model/event.ts';
 import type { Fields } from '../../../model/field.ts';
-import { type Filter, never } from '../../../model/filter.ts';
+import { type Filter, isRelative, never } from '../../../model/filter.ts';
 import { matches, memberAt } from '../../../model/matches.ts';
 import type { Principal } from '../../../model/principal.ts';
 import { createViews } from '../../../resources/collection/view.ts';
@@ -156,6 +156,10 @@ type Compiling = { readonly name: string; readonly fields: Fields; readonly faul
 function compile(where: Endpoint['where'], { name, fields, faults }: Compiling): Filter {
   const target = { table: name, fields, searched: false };
   const filter = compileJsonFilter(where, { target, limits, faults }, 'where');
+  if (isRelative(filter)) {
+    const message = 'takes no times relative to the present: an event is judged once, when it occurs';
+    faults.unprocessable(message, { pointer: '/where' });
+  }
   const characters = patternCharacters(filter);
   if (characters > wherePatternCharactersMax) {
     const message = `takes patterns of at most ${wherePatternCharactersMax} characters together, not ${characters}`;

@@ -1,7 +1,6 @@
 /** Schemas of requests on many documents (§4.19), and of their answers. */
 import { type CollectionLimits, type Item, named } from '../kernel/documentation.ts';
 import { bulkModes, existings } from '../resources/document/bulk-content.ts';
-import type { Components } from './components.ts';
 
 export const patchedMany = named('PatchOfMany', {
   type: 'object',
@@ -95,7 +94,7 @@ export const bulkResults = named('BulkResults', {
 });
 
 /** The query parameters of an import, which all collections share. */
-export function importParameters(components: Components): readonly Item[] {
+export function importParameters(): readonly Item[] {
   const toggle = { type: 'boolean' };
   const described: readonly (readonly [name: string, description: string, schema: Item])[] = [
     ['dryRun', 'Counts and lists faults as an import would, and writes nothing.', toggle],
@@ -106,9 +105,7 @@ export function importParameters(components: Components): readonly Item[] {
     ['existing', 'For administrators, as in a bulk request.', { enum: existings }],
     ['events', 'For administrators: `false` appends none.', toggle],
   ];
-  return described.map(([name, description, schema]) =>
-    components.add('parameters', `import-${name}`, { name, in: 'query', description, schema }),
-  );
+  return described.map(([name, description, schema]) => ({ name, in: 'query', description, schema }));
 }
 
 export const importCounts = named('ImportCounts', {

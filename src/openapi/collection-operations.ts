@@ -149,7 +149,7 @@ function bulkDescription({ collection, names, limits }: Described): OperationDoc
   };
 }
 
-function importDescription({ collection, names, components }: Described): OperationDocumentation {
+function importDescription({ collection, names }: Described): OperationDocumentation {
   const schema = { type: 'string' };
   return {
     id: `import${names.plural}`,
@@ -162,7 +162,7 @@ function importDescription({ collection, names, components }: Described): Operat
       ...(collection.requireMatch ? (['precondition_required'] as const) : []),
       ...storeCodes(collection, 'create'),
     ],
-    parameters: importParameters(components),
+    parameters: importParameters(),
     takes: {
       'text/csv': { schema },
       'application/x-ndjson': { schema },

@@ -72,7 +72,8 @@ export const conditionClauses: readonly Clause[] = [
   {
     id: 'not-modified-fields',
     group: 'conditions',
-    title: 'A 304 has the ETag, Cache-Control, Content-Location, Expires and Vary of the 200, and no content',
+    title:
+      'A 304 has a Date, the ETag, Cache-Control, Content-Location, Expires and Vary of the 200, and no content',
     section: 'RFC 9110 §15.4.5',
     level: 'must',
     judge: async (visit) => {
@@ -84,23 +85,24 @@ export const conditionClauses: readonly Clause[] = [
       const other = ['ETag', 'Cache-Control', 'Content-Location', 'Expires', 'Vary'].filter(
         (name) => fieldOf(answer, name) !== fieldOf(same, name),
       );
+      if (fieldOf(same, 'Date') === undefined) other.push('Date');
       return holdsIf(other.length === 0, `the 304 lacks or changes ${other.join(', ')}`);
     },
   },
   {
     id: 'if-modified-since',
     group: 'conditions',
-    title: 'If-Modified-Since with the Last-Modified of the representation is answered 304',
+    title:
+      'If-Modified-Since with the Last-Modified of the representation is answered 304, with an earlier date 200',
     section: 'RFC 9110 §13.1.3',
     level: 'should',
     judge: async (visit) => {
       const { path, modified } = await dated(visit);
-      const { status } = await visit.send({
-        method: 'GET',
-        path,
-        headers: { 'If-Modified-Since': modified },
-      });
-      return holdsIf(status === 304, `it is answered ${status}`);
+      const statusSince = async (date: string): Promise<number> =>
+        (await visit.send({ method: 'GET', path, headers: { 'If-Modified-Since': date } })).status;
+      const [same, earlier] = [await statusSince(modified), await statusSince(longAgo)];
+      if (earlier !== 200) return deviates(`an earlier date is answered ${earlier}`);
+      return holdsIf(same === 304, `it is answered ${same}`);
     },
   },
   {
@@ -116,7 +118,11 @@ export const conditionClauses: readonly Clause[] = [
         const { status } = await visit.send({ method: 'GET', path, headers });
         if (status !== 200) return deviates(`${Object.keys(headers).join(' with ')} is answered ${status}`);
       }
-      return holds;
+      const tag = fieldOf(await visit.send({ method: 'GET', path }), 'ETag');
+      if (tag === undefined) return holds;
+      const headers = { 'If-None-Match': tag, 'If-Modified-Since': longAgo };
+      const { status } = await visit.send({ method: 'GET', path, headers });
+      return holdsIf(status === 304, `the current ETag beside an earlier date is answered ${status}`);
     },
   },
   ...changeConditions(),
@@ -156,7 +162,8 @@ export const conditionClauses: readonly Clause[] = [
   {
     id: 'if-unmodified-since',
     group: 'conditions',
-    title: 'A change with If-Unmodified-Since before the last change is answered 412',
+    title:
+      'A change with If-Unmodified-Since is answered 412 where the date is before the last change, and made where it is not',
     section: 'RFC 9110 §13.1.4',
     level: 'must',
     writes: true,
@@ -164,7 +171,10 @@ export const conditionClauses: readonly Clause[] = [
       const { path } = await visit.create();
       const modified = fieldOf(await visit.send({ method: 'GET', path }), 'Last-Modified');
       if (modified === undefined) return cannotApply('a member has no Last-Modified');
-      return refusedChange(visit, path, { 'If-Unmodified-Since': longAgo });
+      const refused = await refusedChange(visit, path, { 'If-Unmodified-Since': longAgo });
+      if (refused.kind === 'deviates') return refused;
+      const { status } = await update(visit, path, { 'If-Unmodified-Since': modified });
+      return status < 300 ? refused : deviates(`the change with the date of the last is answered ${status}`);
     },
   },
   {

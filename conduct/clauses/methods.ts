@@ -9,6 +9,11 @@ import { isGone, isRefusal, memberOf, missingPath, sameState } from './subjects.
 /** Methods whose requests change nothing, so that a judge may send them anywhere. */
 const safeMethods = ['GET', 'HEAD', 'OPTIONS'] as const;
 
+/** Fields of GET that HEAD has as well, where GET has them. */
+const headFields = [
+  ...['Content-Type', 'ETag', 'Last-Modified', 'Cache-Control', 'Vary', 'Content-Location', 'Link'],
+] as const;
+
 export const methodClauses: readonly Clause[] = [
   {
     id: 'method-unknown',
@@ -158,22 +163,15 @@ export const methodClauses: readonly Clause[] = [
     section: 'RFC 9110 §9.3.2',
     level: 'should',
     judge: async (visit) => {
-      const path = memberOf(visit);
-      const get = await visit.send({ method: 'GET', path });
-      const head = await visit.send({ method: 'HEAD', path });
-      if (head.status !== get.status) return deviates(`GET is answered ${get.status}, HEAD ${head.status}`);
-      const different = [
-        'Content-Type',
-        'ETag',
-        'Last-Modified',
-        'Cache-Control',
-        'Vary',
-        'Content-Location',
-      ].filter((name) => fieldOf(get, name) !== fieldOf(head, name));
-      return holdsIf(
-        different.length === 0,
-        `${different.join(', ')} of HEAD ${differ(different)} from GET's`,
-      );
+      for (const path of [memberOf(visit), visit.target.collection]) {
+        const get = await visit.send({ method: 'GET', path });
+        const head = await visit.send({ method: 'HEAD', path });
+        if (head.status !== get.status) return deviates(`GET is answered ${get.status}, HEAD ${head.status}`);
+        const different = headFields.filter((name) => fieldOf(get, name) !== fieldOf(head, name));
+        if (different.length > 0)
+          return deviates(`${different.join(', ')} of HEAD ${differ(different)} from GET's`);
+      }
+      return holds;
     },
   },
   {
@@ -183,14 +181,13 @@ export const methodClauses: readonly Clause[] = [
     section: 'RFC 9110 §8.6',
     level: 'must',
     judge: async (visit) => {
-      const path = memberOf(visit);
-      const get = await visit.send({ method: 'GET', path });
-      const [length] = valuesOf(await visit.send({ method: 'HEAD', path }), 'Content-Length');
-      if (length === undefined) return holds;
-      return holdsIf(
-        Number(length) === get.content.length,
-        `HEAD says ${length} octets, GET has ${get.content.length}`,
-      );
+      for (const path of [memberOf(visit), visit.target.collection]) {
+        const { content } = await visit.send({ method: 'GET', path });
+        const [length] = valuesOf(await visit.send({ method: 'HEAD', path }), 'Content-Length');
+        if (length !== undefined && Number(length) !== content.length)
+          return deviates(`HEAD says ${length} octets, GET has ${content.length}`);
+      }
+      return holds;
     },
   },
   {

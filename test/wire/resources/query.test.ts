@@ -145,10 +145,3 @@ test('a stored query shows whoever uses it only what they may see', async () => 
     401,
   );
 });
-
-test('OPTIONS and HEAD advertise QUERY', async () => {
-  const options = await program.send('OPTIONS', path, { anonymous: true });
-  assert.equal(options.status, 204);
-  assert.match(String(options.headers.allow), /QUERY/);
-  assert.match(String(options.headers['accept-query']), /application\/sql/);
-});

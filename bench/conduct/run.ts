@@ -1,6 +1,6 @@
 /**
  * `npm run conduct:peers`: the suite of conduct against other servers, and against proxies before one Comity, each twice; only verdicts that
- * are the same in both rounds count. Prints a row for each program; `--write` puts the rows into docs/comparison.md, `--only NAMES` runs
+ * are the same in both rounds count. Receivers and senders of webhooks are judged once. Prints a row for each program; `--write` puts the rows into docs/comparison.md, `--only NAMES` runs
  * some programs and leaves the rows of others, and `--json FILE` writes every report.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,14 +9,17 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { apiClauses } from '../../conduct/all-clauses.ts';
 import { groups } from '../../conduct/clause.ts';
-import { type Judged, judgeApi, type Report } from '../../conduct/judge.ts';
+import { byGroup, type Judged, judgeApi, type Report } from '../../conduct/judge.ts';
 import { targetAt } from '../../conduct/target.ts';
 import { comity, type Program } from './program.ts';
 import { proxies } from './proxies.ts';
 import { servers } from './servers.ts';
 import { putRows, tableOf } from './table.ts';
+import { judgeReceivers, judgeSenders, webhooksTable } from './webhooks.ts';
 
 const rounds = 2;
+/** Clauses of one group that a cell names. */
+const namedMax = 10;
 const sample = { title: 'note {random}', done: false };
 const change = { title: 'other {random}' };
 /** Groups of which an API says something; the others are of proxies and of webhooks. */
@@ -39,19 +42,24 @@ try {
     const direct: Outcome = { program: comity, ...(await judge(comity, origin.url)) };
     const others = [direct, ...(await judgeAll(servers, port))];
     const behind = await judgeAll(proxies, port);
+    const webhooks = { isWanted, makeFolder };
+    const [receivers, senders] = [await judgeReceivers(webhooks), await judgeSenders(webhooks)];
     const tables = {
       servers: { head: ['program', ...shownGroups], rows: others.map(serverRow) },
       proxies: {
         head: ['before Comity', 'fails there', 'gets a warning there', 'applies no longer'],
         rows: behind.map((each) => proxyRow(direct, each)),
       },
+      receivers: webhooksTable('receiver', receivers),
+      senders: webhooksTable('sender', senders),
     };
     for (const [name, table] of Object.entries(tables)) {
+      if (table.rows.length === 0) continue;
       process.stdout.write(`${tableOf(table)}\n\n`);
       if (values.write === true) putRows(name, table);
     }
     if (values.json !== undefined)
-      writeFileSync(values.json, JSON.stringify({ others, behind }, undefined, 2));
+      writeFileSync(values.json, JSON.stringify({ others, behind, receivers, senders }, undefined, 2));
   } finally {
     await origin.stop();
   }
@@ -67,10 +75,12 @@ function makeFolder(name: string): string {
 
 async function judgeAll(programs: readonly Program[], origin: number): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const program of programs)
-    if (names === undefined || names.includes(program.name.toLowerCase()))
-      outcomes.push(await judgeProgram(program, origin));
+  for (const program of programs) if (isWanted(program)) outcomes.push(await judgeProgram(program, origin));
   return outcomes;
+}
+
+function isWanted({ name }: { readonly name: string }): boolean {
+  return names === undefined || names.includes(name.toLowerCase());
 }
 
 async function judgeProgram(program: Program, origin: number): Promise<Outcome> {
@@ -122,14 +132,19 @@ function serverRow(outcome: Outcome): readonly string[] {
 
 /** The clauses whose verdict a proxy changes, from that of the origin. */
 function proxyRow(direct: Outcome, outcome: Outcome): readonly string[] {
-  const { name } = outcome.program;
+  const name = `${outcome.program.name} ${outcome.program.version}`;
   if ('why' in outcome) return [name, outcome.why, '', ''];
-  const verdicts = new Map('clauses' in direct ? direct.clauses.map(({ id, verdict }) => [id, verdict]) : []);
+  const standing = 'clauses' in direct ? direct.clauses : [];
+  const verdicts = new Map(standing.map(({ id, verdict }) => [id, verdict]));
+  const applying = new Map(byGroup(standing.filter(({ verdict }) => verdict !== 'not-applicable')));
   const changed = outcome.clauses.filter(({ id, verdict }) => verdict !== verdicts.get(id));
   const named = (verdict: string): string =>
-    changed
-      .filter((clause) => clause.verdict === verdict)
-      .map(({ id }) => `\`${id}\``)
+    byGroup(changed.filter((clause) => clause.verdict === verdict))
+      .flatMap(([group, own]) => {
+        if (own.length > 1 && own.length === applying.get(group)?.length) return [`all of ${group}`];
+        if (own.length > namedMax) return [`${own.length} of ${group}`];
+        return own.map(({ id }) => `\`${id}\``);
+      })
       .join(', ') || 'none';
   return [name, named('fails'), named('warning'), named('not-applicable')];
 }

@@ -78,7 +78,16 @@ const changed =
 
 const otherSecret = `whsec_${Buffer.from(`conduct ${'x'.repeat(24)}`).toString('base64')}`;
 
-const forgeries: readonly { id: string; title: string; parts: Parts; needsTime?: true }[] = [
+type Forgery = {
+  readonly id: string;
+  readonly title: string;
+  readonly parts: Parts;
+  readonly needsTime?: true;
+  /** Schemes other than Standard Webhooks leave it open. */
+  readonly isOpen?: true;
+};
+
+const forgeries: readonly Forgery[] = [
   {
     id: 'receiver-unsigned',
     title: 'A delivery without a signature is refused with 4xx',
@@ -110,6 +119,7 @@ const forgeries: readonly { id: string; title: string; parts: Parts; needsTime?:
     title: 'A valid signature of ten minutes from now is refused with 4xx',
     parts: { offsetSeconds: skewSeconds },
     needsTime: true,
+    isOpen: true,
   },
   {
     id: 'receiver-time-tampered',
@@ -120,11 +130,15 @@ const forgeries: readonly { id: string; title: string; parts: Parts; needsTime?:
 ];
 
 function forged(receiver: Receiver): readonly Clause[] {
-  return forgeries.map(({ id, title, parts, needsTime }) => ({
+  const kind = kindOf(receiver.scheme);
+  return forgeries.map(({ id, title, parts, needsTime, isOpen }) => ({
     ...{ id, title, group: 'receiver', section: standard, writes: true, level: 'must' },
     judge: async (visit) => {
-      if (needsTime && kindOf(receiver.scheme) === 'plain') return cannotApply('the scheme signs no time');
-      return refused(await deliver(visit, receiver, parts));
+      if (needsTime && kind === 'plain') return cannotApply('the scheme signs no time');
+      const answer = await deliver(visit, receiver, parts);
+      if (isOpen && kind !== 'standard' && answer.status < 300)
+        return warns(`it is answered ${answer.status}`);
+      return refused(answer);
     },
   }));
 }

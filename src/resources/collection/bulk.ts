@@ -6,12 +6,14 @@
  */
 import { answers } from '../../http/conduct/answers.ts';
 import { type FieldError, type Problem, problemBody, statusOf } from '../../http/problem.ts';
+import { formatJsonPointer } from '../../http/syntax/json-pointer.ts';
 import type { MediaType } from '../../http/syntax/media-type.ts';
 import type { Ask, Made, Operation, Proposal, Result, Standing, Understood } from '../../kernel/resource.ts';
 import { bulkBound, bulkOctets } from '../../memory/work-rules.ts';
 import { type Permission, permission } from '../../model/access.ts';
 import { ownerMember } from '../../model/collection.ts';
 import { ownerField } from '../../model/field.ts';
+import { foldCase } from '../../model/fold-case.ts';
 import { isAdministrator, type Principal } from '../../model/principal.ts';
 import { UnitTooLarge } from '../../store/group-commit.ts';
 import { type MaybePromise, Overtaken, StoreUnavailable, whenKnown } from '../../store/store.ts';
@@ -169,6 +171,9 @@ async function planAndWrite(
   let replaced = 0;
   for (const [index, item] of items.entries()) {
     await served.turns.next();
+    const key = keyTextOf(item, bulk);
+    if (key !== undefined && named.has(key)) return { refused: ofItem(index, repeatedKey(bulk)) };
+    if (key !== undefined) named.add(key);
     const planned = await planItem(served, ask, index, item, bulk);
     replaced += 'row' in planned ? (planned.row?.doc.length ?? 0) : 0;
     if (replaced > charactersMax) return { refused: tooLongTogether('to replace', charactersMax) };
@@ -189,6 +194,24 @@ async function planAndWrite(
     },
     made: () => report(results),
   });
+}
+
+/** The values by which an item names its document; undefined: it names it by its id, or not at all. */
+function keyTextOf({ change }: BulkItem, { key = [] }: Pick<How, 'key'>): string | undefined {
+  const names = change?.names;
+  if (names === undefined || typeof names === 'string') return undefined;
+  const values = names.map((value, at) =>
+    key[at]?.folded === true && typeof value === 'string' ? foldCase(value) : value,
+  );
+  return JSON.stringify(values);
+}
+
+/** No value is in use: the request contradicts itself. */
+function repeatedKey({ key = [] }: Pick<How, 'key'>): Problem {
+  const names = key.map(({ name }) => name);
+  const message = `another item of the request has the same ${names.join(' and ')}, and each document is written once`;
+  const errors = key.map(({ path }) => ({ pointer: formatJsonPointer(path), message }));
+  return { code: 'validation_failed', message, errors };
 }
 
 const repeatedId: Problem = {

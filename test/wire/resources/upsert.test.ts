@@ -39,6 +39,48 @@ describeOnEachStore('bulk items that name documents', (engine) => {
     return fields;
   };
 
+  test('with the same key twice in one unit are refused in words of the request, and nothing is written', async () => {
+    for (const [name, items, members] of [
+      [
+        'new',
+        [
+          { tenantId: 'twice', sku: '1' },
+          { tenantId: 'twice', sku: '1', price: 2 },
+        ],
+        key,
+      ],
+      [
+        'in another case',
+        [
+          { tenantId: 'x', name: 'Ab' },
+          { tenantId: 'x', name: 'aB' },
+        ],
+        ['name'],
+      ],
+    ] as const) {
+      for (const mode of ['upsert', 'replace']) {
+        const refused = await bulk({ items, mode, key: members });
+        assert.deepEqual([refused.status, refused.json().code], [422, 'validation_failed'], name);
+        assert.deepEqual(
+          refused.json().errors.map(({ pointer }: { pointer: string }) => pointer),
+          members.map((member) => `/items/1/${member}`),
+        );
+        assert.match(refused.json().error, /another item of the request has the same/);
+      }
+    }
+    const { items } = (await program.send('GET', `${path}?tenantId=twice`)).json();
+    assert.deepEqual(items, []);
+    const csv = await program.send('POST', `${path}/import?atomic=true&mode=upsert&key=tenantId,sku`, {
+      headers: { 'Content-Type': 'text/csv' },
+      body: 'tenantId,sku\ntwice,1\ntwice,1\n',
+    });
+    assert.deepEqual(
+      [csv.status, csv.json().errors[0].line, csv.json().errors[0].column],
+      [422, 3, 1],
+      csv.body,
+    );
+  });
+
   test('create what is not there, and replace or patch what is, by a unique key and by id', async () => {
     const items = [
       { tenantId: 'a', sku: '1', price: 1, name: 'one' },

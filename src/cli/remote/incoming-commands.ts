@@ -248,7 +248,10 @@ const senderText = lines<ShownSender>({
   path: 'path',
   preset: 'preset',
   signature: signatureText,
-  secrets: secretsText,
+  secrets: (sender) =>
+    sender.signature.kind === 'key-pair'
+      ? 'none, the configuration has its public keys'
+      : secretsText(sender),
   'handed on': ({ handOn }) =>
     handOn.kind === 'forward' ? `forwarded to ${handOn.url} as ${handOn.scheme}` : handOn.kind,
   'its secrets': ({ handOn }) => (handOn.kind === 'forward' ? secretsText(handOn) : undefined),
@@ -313,9 +316,9 @@ export const senders: Noun = {
 
 function signatureText({ signature }: ShownSender): string {
   if (signature.kind === 'token') return `a token in ${signature.header}`;
-  const { header, hash, encoding, toleranceSeconds } = signature;
+  const { header, hash, algorithm, encoding, toleranceSeconds } = signature;
   const window = toleranceSeconds === 0 ? '' : `, at most ${toleranceSeconds} s old`;
-  return `HMAC ${hash} in ${header} as ${encoding}${window}`;
+  return `${hash === undefined ? algorithm : `HMAC ${hash}`} in ${header} as ${encoding}${window}`;
 }
 
 function secretsText({ secretSource, secretVariable, secretCount, oldSecretsUntil }: ShownSecrets): string {

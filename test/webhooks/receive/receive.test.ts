@@ -170,6 +170,62 @@ test('answers the challenge of Slack, and stores nothing', async () => {
   assert.equal(store.kept.length, 0);
 });
 
+test('answers the questions that senders ask by GET, HEAD and POST without a signature, and stores nothing', async () => {
+  const store = keeping();
+  const url = (query: string) => `https://shop.example/hook${query}#part`;
+  for (const [sender, method, query, answer] of [
+    ['meta', 'GET', '?hub.mode=subscribe&hub.challenge=7%3F', [200, '7?']],
+    ['trello', 'HEAD', '', [200, '']],
+    ['microsoft-graph', 'POST', '?validationToken=a%20b', [200, 'a b']],
+    [
+      ...(['x', 'GET', '?crc_token=t1'] as const),
+      [
+        200,
+        JSON.stringify({
+          response_token: `sha256=${createHmac('sha256', secret).update('t1').digest('base64')}`,
+        }),
+      ],
+    ],
+  ] as const) {
+    const { status, body } = await ask(sender, null, {}, { store, method, url: url(query) });
+    assert.deepEqual([status, body], answer, sender);
+  }
+  const when = { query: 'hub.verify_token', is: 'agreed' };
+  const verifying = {
+    ...({ preset: 'meta', challenge: { method: 'GET', query: 'hub.challenge', when } } as const),
+  };
+  for (const [token, status] of [
+    ['agreed', 200],
+    ['other', 403],
+  ] as const) {
+    const asked = url(`?hub.verify_token=${token}&hub.challenge=7`);
+    const answer = await receive(
+      null,
+      {},
+      { sender: verifying, secrets: [secret], store, method: 'GET', url: asked },
+    );
+    assert.equal(answer.status, status);
+  }
+  assert.equal(store.kept.length, 0);
+});
+
+test('gives the statuses that a sender wants, and the JSON of a form', async () => {
+  const body = '{"events":[{"eventCategory":"INVOICE","eventType":"UPDATE"}]}';
+  const signed = createHmac('sha256', secret).update(body).digest('base64');
+  assert.equal((await ask('xero', body, { 'x-xero-signature': signed })).status, 200);
+  assert.equal((await ask('xero', `${body} `, { 'x-xero-signature': signed })).status, 401);
+  const form = String(new URLSearchParams({ payload: '{"action":"opened","id":9007199254740993}' }));
+  const headers = {
+    ...{ 'content-type': 'application/x-www-form-urlencoded', 'x-github-event': 'issues' },
+    'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(form).digest('hex')}`,
+  };
+  const received = await ask('github', form, headers);
+  assert.ok(received.outcome === 'accepted');
+  assert.equal(received.message.type, 'issues.opened');
+  assert.throws(() => received.message.json(), RangeError);
+  assert.deepEqual(received.message.json({ integers: 'text' }), { action: 'opened', id: '9007199254740993' });
+});
+
 test('verifies the URL that Twilio called, and asks for it', async () => {
   const body = 'MessageStatus=sent&MessageSid=SM1';
   const url = 'https://shop.example/sms?x=1';

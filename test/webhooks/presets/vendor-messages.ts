@@ -33,13 +33,57 @@ const otherEcdsa = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
 export type VendorName = keyof typeof vendorPresets;
 
+type Vendors = Readonly<Partial<Record<VendorName, Vendor>>>;
+
+/** Vendors that sign no time. */
+const untimed = {
+  bitbucket: { send: inField('x-hub-signature', (key, body) => `sha256=${hex(key, body)}`) },
+  dropbox: { send: inField('x-dropbox-signature', hex) },
+  intercom: { send: inField('x-hub-signature', (key, body) => `sha1=${mac('sha1', key, body, 'hex')}`) },
+  line: { send: inField('x-line-signature', base64) },
+  linear: { send: inField('linear-signature', hex) },
+  mandrill: {
+    body: form,
+    send: (body, key) => {
+      const pairs = [...new URLSearchParams(body)].sort(([one], [other]) => (one < other ? -1 : 1));
+      return {
+        body,
+        fields: {
+          'x-mandrill-signature': mac('sha1', key, `${url}${pairs.flat().join('')}`, 'base64'),
+          'content-type': 'application/x-www-form-urlencoded',
+        },
+      };
+    },
+  },
+  meta: { send: inField('x-hub-signature-256', (key, body) => `sha256=${hex(key, body)}`) },
+  'microsoft-graph': {
+    signsNoContent: true,
+    send: (_body, key) => ({
+      body: JSON.stringify({ value: [{ id: 'n1', changeType: 'updated', clientState: key }] }),
+      fields: {},
+    }),
+  },
+  notion: { send: inField('x-notion-signature', (key, body) => `sha256=${hex(key, body)}`) },
+  nylas: { send: inField('x-nylas-signature', hex) },
+  okta: { signsNoContent: true, send: inField('authorization', (key) => key) },
+  pagerduty: {
+    send: inField('x-pagerduty-signature', (key, body) => `v1=${hex('old', body)},v1=${hex(key, body)}`),
+  },
+  square: { send: inField('x-square-hmacsha256-signature', (key, body) => base64(key, `${url}${body}`)) },
+  trello: { send: inField('x-trello-webhook', (key, body) => mac('sha1', key, `${body}${url}`, 'base64')) },
+  typeform: { send: inField('typeform-signature', (key, body) => `sha256=${base64(key, body)}`) },
+  x: { send: inField('x-twitter-webhooks-signature', (key, body) => `sha256=${base64(key, body)}`) },
+  xero: { send: inField('x-xero-signature', base64) },
+} as const satisfies Vendors;
+
 /** @param seconds Unix time of the signatures */
 export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>> {
+  return { ...untimed, ...inOneField(seconds), ...inSeveralPlaces(seconds), ...byKeyPair(seconds) };
+}
+
+function inOneField(seconds: number) {
   const ms = seconds * 1000 + 123;
-  const iso = new Date(seconds * 1000).toISOString().replace('.000Z', '.123456789Z');
-  const isoSeconds = iso.replace('.123456789', '');
   return {
-    bitbucket: { send: inField('x-hub-signature', (key, body) => `sha256=${hex(key, body)}`) },
     calendly: {
       isTimed: true,
       send: inField(
@@ -47,22 +91,29 @@ export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>>
         (key, body) => `t=${seconds},v1=${hex(key, `${seconds}.${body}`)}`,
       ),
     },
-    discord: {
+    paddle: {
       isTimed: true,
-      publicKey: rawEd25519(ed25519.publicKey),
-      send: (body, key) => ({
-        body,
-        fields: {
-          'x-signature-ed25519': sign(
-            null,
-            Buffer.from(`${seconds}${body}`),
-            key === secret ? ed25519.privateKey : otherEd25519,
-          ).toString('hex'),
-          'x-signature-timestamp': String(seconds),
-        },
-      }),
+      send: inField('paddle-signature', (key, body) => `ts=${seconds};h1=${hex(key, `${seconds}:${body}`)}`),
     },
-    dropbox: { send: inField('x-dropbox-signature', hex) },
+    sanity: {
+      isTimed: true,
+      send: inField(
+        'sanity-webhook-signature',
+        (key, body) => `t=${ms},v1=${mac('sha256', key, `${ms}.${body}`, 'base64url')}`,
+      ),
+    },
+    workos: {
+      isTimed: true,
+      send: inField('workos-signature', (key, body) => `t=${ms}, v1=${hex(key, `${ms}.${body}`)}`),
+    },
+  } as const satisfies Vendors;
+}
+
+function inSeveralPlaces(seconds: number) {
+  const ms = seconds * 1000 + 123;
+  const iso = new Date(seconds * 1000).toISOString().replace('.000Z', '.123456789Z');
+  const isoSeconds = iso.replace('.123456789', '');
+  return {
     hubspot: {
       isTimed: true,
       send: (body, key) => ({
@@ -73,9 +124,6 @@ export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>>
         },
       }),
     },
-    intercom: { send: inField('x-hub-signature', (key, body) => `sha1=${mac('sha1', key, body, 'hex')}`) },
-    line: { send: inField('x-line-signature', base64) },
-    linear: { send: inField('linear-signature', hex) },
     mailgun: {
       isTimed: true,
       signsNoContent: true,
@@ -87,61 +135,6 @@ export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>>
         fields: {},
       }),
     },
-    mandrill: {
-      body: form,
-      send: (body, key) => {
-        const pairs = [...new URLSearchParams(body)].sort(([one], [other]) => (one < other ? -1 : 1));
-        return {
-          body,
-          fields: {
-            'x-mandrill-signature': mac('sha1', key, `${url}${pairs.flat().join('')}`, 'base64'),
-            'content-type': 'application/x-www-form-urlencoded',
-          },
-        };
-      },
-    },
-    meta: { send: inField('x-hub-signature-256', (key, body) => `sha256=${hex(key, body)}`) },
-    'microsoft-graph': {
-      signsNoContent: true,
-      send: (_body, key) => ({
-        body: JSON.stringify({ value: [{ id: 'n1', changeType: 'updated', clientState: key }] }),
-        fields: {},
-      }),
-    },
-    notion: { send: inField('x-notion-signature', (key, body) => `sha256=${hex(key, body)}`) },
-    nylas: { send: inField('x-nylas-signature', hex) },
-    okta: { signsNoContent: true, send: inField('authorization', (key) => key) },
-    paddle: {
-      isTimed: true,
-      send: inField('paddle-signature', (key, body) => `ts=${seconds};h1=${hex(key, `${seconds}:${body}`)}`),
-    },
-    pagerduty: {
-      send: inField('x-pagerduty-signature', (key, body) => `v1=${hex('old', body)},v1=${hex(key, body)}`),
-    },
-    sanity: {
-      isTimed: true,
-      send: inField(
-        'sanity-webhook-signature',
-        (key, body) => `t=${ms},v1=${mac('sha256', key, `${ms}.${body}`, 'base64url')}`,
-      ),
-    },
-    sendgrid: {
-      isTimed: true,
-      publicKey: ecdsa.publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
-      send: (body, key) => ({
-        body,
-        fields: {
-          'x-twilio-email-event-webhook-signature': sign(
-            'sha256',
-            Buffer.from(`${seconds}${body}`),
-            key === secret ? ecdsa.privateKey : otherEcdsa,
-          ).toString('base64'),
-          'x-twilio-email-event-webhook-timestamp': String(seconds),
-        },
-      }),
-    },
-    square: { send: inField('x-square-hmacsha256-signature', (key, body) => base64(key, `${url}${body}`)) },
-    trello: { send: inField('x-trello-webhook', (key, body) => mac('sha1', key, `${body}${url}`, 'base64')) },
     twitch: {
       isTimed: true,
       send: (body, key) => ({
@@ -153,13 +146,6 @@ export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>>
         },
       }),
     },
-    typeform: { send: inField('typeform-signature', (key, body) => `sha256=${base64(key, body)}`) },
-    workos: {
-      isTimed: true,
-      send: inField('workos-signature', (key, body) => `t=${ms}, v1=${hex(key, `${ms}.${body}`)}`),
-    },
-    x: { send: inField('x-twitter-webhooks-signature', (key, body) => `sha256=${base64(key, body)}`) },
-    xero: { send: inField('x-xero-signature', base64) },
     zendesk: {
       isTimed: true,
       send: (body, key) => ({
@@ -180,5 +166,40 @@ export function vendorsAt(seconds: number): Readonly<Record<VendorName, Vendor>>
         },
       }),
     },
-  };
+  } as const satisfies Vendors;
+}
+
+function byKeyPair(seconds: number) {
+  return {
+    discord: {
+      isTimed: true,
+      publicKey: rawEd25519(ed25519.publicKey),
+      send: (body, key) => ({
+        body,
+        fields: {
+          'x-signature-ed25519': sign(
+            null,
+            Buffer.from(`${seconds}${body}`),
+            key === secret ? ed25519.privateKey : otherEd25519,
+          ).toString('hex'),
+          'x-signature-timestamp': String(seconds),
+        },
+      }),
+    },
+    sendgrid: {
+      isTimed: true,
+      publicKey: ecdsa.publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
+      send: (body, key) => ({
+        body,
+        fields: {
+          'x-twilio-email-event-webhook-signature': sign(
+            'sha256',
+            Buffer.from(`${seconds}${body}`),
+            key === secret ? ecdsa.privateKey : otherEcdsa,
+          ).toString('base64'),
+          'x-twilio-email-event-webhook-timestamp': String(seconds),
+        },
+      }),
+    },
+  } as const satisfies Vendors;
 }

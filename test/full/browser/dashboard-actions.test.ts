@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { openClient, register } from '../../harness/account-client.ts';
+import { changeUser, openClient, register } from '../../harness/account-client.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { openBrowser } from './chromium.ts';
 import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
@@ -179,17 +179,22 @@ test('leads by Ctrl+K to the actions of the document or the list in view, whose 
   assert.deepEqual(complaints, []);
 });
 
-test('explains why the caller may not call an action', async () => {
+test('offers no action that the caller may never call, and explains the refusal where the right went', async () => {
   const client = openClient(program.port);
-  await register(client, 'ada@shop.example', 'correct horse battery staple');
-  client.close();
+  const { userId } = await register(client, 'ada@shop.example', 'correct horse battery staple');
   await page.goto(`${program.url}/dashboard`);
   await page.getByLabel('Email').fill('ada@shop.example');
   await page.getByLabel('Password').fill('correct horse battery staple');
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.getByText('ada@shop.example').waitFor();
   await page.evaluate(`location.hash = ${JSON.stringify(member())}`);
+  await actions().getByRole('button', { name: 'Label' }).waitFor();
+  assert.equal(await actions().getByRole('button', { name: 'Close' }).count(), 0);
+  await changeUser(client, userId, { roles: ['foreman'] });
+  await page.reload();
   await actions().getByRole('button', { name: 'Close' }).click();
+  await changeUser(client, userId, { roles: [] });
+  client.close();
   const panel = page.getByRole('dialog', { name: 'Close' });
   await panel.getByRole('button', { name: 'Close' }).click();
   await panel.getByRole('alert').getByText('forbidden').first().waitFor();

@@ -16,14 +16,18 @@ type MembersProps = {
   readonly onChange: () => Promise<void>;
 };
 
+/** The members that every document has are of less interest than its own. */
+const made: ReadonlySet<string> = new Set(['id', 'createdAt', 'updatedAt', 'deletedAt']);
+
 export function Members({ list, id, document, onChange }: MembersProps): JSX.Element {
   const { schema, member } = list;
   const files = member?.files;
   // Where a document may get a file, it has a place for it.
-  const names = new Set([...Object.keys(document), ...(files?.keys() ?? [])]);
+  const all = [...new Set([...Object.keys(document), ...(files?.keys() ?? [])])];
+  const names = all.toSorted((one, other) => Number(made.has(one)) - Number(made.has(other)));
   return (
     <div class="groups">
-      {groupsOf(schema, [...names]).map(({ heading, members }) => (
+      {groupsOf(schema, names).map(({ heading, members }) => (
         <section key={heading} aria-label={heading || 'Members'}>
           {heading === '' ? null : <h2>{heading}</h2>}
           <dl class="members">

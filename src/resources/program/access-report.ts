@@ -216,7 +216,7 @@ function decided(judging: Asking, rule: Rule | undefined, action: Action): Decis
   const clause = calledClause(rule, early === undefined ? caller : undefined);
   if ('failure' in clause) {
     const shown = shownRule(judging, clauseOf(rule), () => null);
-    return { answer: answerOf('denied'), reason: 'failed', by: null, failure: clause.failure, ...shown };
+    return { answer: answerOf('denied'), reason: 'failed', by: null, ...shown, failure: clause.failure };
   }
   const shown = shownRule(judging, clause, (part) => (early === undefined ? answerOf(decide(part)) : null));
   const granted = shown.rules.find(({ answer }) => answer === answerOf('granted'));
@@ -224,8 +224,8 @@ function decided(judging: Asking, rule: Rule | undefined, action: Action): Decis
     answer: answerOf(decide(rule)),
     reason: early ?? 'rule',
     by: granted?.number ?? null,
-    failure: null,
     ...shown,
+    failure: null,
   };
 }
 

@@ -1,7 +1,7 @@
 /** One endpoint: its state and performance, and what can be done with it: change, disable, test, rotate the secret, recover, delete. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Endpoint, EndpointHealth } from '../api-types.ts';
+import type { Delivery, Endpoint, EndpointHealth } from '../api-types.ts';
 import { ConfirmButton } from '../components/confirm-button.tsx';
 import { ProblemNote } from '../components/problem.tsx';
 import { linkTo } from '../route.ts';
@@ -164,12 +164,30 @@ function Facts({ endpoint, health, hasTenant }: FactsProps): JSX.Element {
           {`, ${health.failures} ${health.failures === 1 ? 'attempt' : 'attempts'}`}
         </Fact>
       )}
+      {health?.status === 'failing' ? <NextAttempt id={endpoint.id} /> : null}
       {health?.disablesAt == null ? null : (
         <Fact name="Disabled in, unless it succeeds">
           <Countdown until={health.disablesAt} over="a moment" />
         </Fact>
       )}
     </dl>
+  );
+}
+
+/** A failing endpoint is left alone until its first delivery is due; the index of its queue has that one. */
+function NextAttempt({ id }: { readonly id: string }): JSX.Element | null {
+  const query = new URLSearchParams({
+    ...{ endpointId: id, 'dueAt[gt]': '1970-01-01', sort: 'dueAt', limit: '1', fields: 'dueAt' },
+  });
+  const { value } = useRead<{ readonly items: readonly Pick<Delivery, 'dueAt'>[] }>(`/deliveries?${query}`, {
+    everyMs: 10_000,
+  });
+  const until = value?.items[0]?.dueAt;
+  if (until == null) return null;
+  return (
+    <Fact name="Paused, next attempt in">
+      <Countdown until={until} over="a moment, it is due" />
+    </Fact>
   );
 }
 

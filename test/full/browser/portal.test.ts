@@ -222,7 +222,12 @@ test('lists deliveries as they happen, filters them, and resends one and all of 
   await page.getByRole('link', { name: 'invoice.paid' }).nth(2).waitFor();
   await page.locator('tbody .badge', { hasText: 'Retrying' }).nth(2).waitFor();
   await page.getByRole('link', { name: 'Endpoints' }).click();
-  await page.getByRole('row', { name: /Failing 0 % of 3/ }).waitFor();
+  await page
+    .getByRole('row', { name: /Failing 0 % of 3/ })
+    .getByRole('link')
+    .first()
+    .click();
+  await page.getByText('Paused, next attempt in').waitFor();
   await page.getByRole('link', { name: 'Deliveries' }).click();
   await page.getByLabel('State').selectOption('Delivered');
   await page.getByText('No deliveries match').waitFor();

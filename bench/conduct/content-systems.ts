@@ -3,6 +3,7 @@
  * its own commands to make the tables and to start. Pages for people are not built.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { execute, fetchMsMax, fetchPackages, type Program, type Started, startOnPort } from './program.ts';
 
@@ -109,4 +110,105 @@ export const payload: Program = {
   version: '3.90.2',
   collection: '/api/notes',
   start: (folder) => startPayload(folder, payload.version),
+};
+
+const strapiCore = (kind: 'Router' | 'Service' | 'Controller'): string =>
+  `module.exports = require('@strapi/strapi').factories.createCore${kind}('api::note.note');\n`;
+
+/** The permissions that an administrator gives in its panel. */
+const strapiBootstrap = `
+module.exports = {
+  async bootstrap({ strapi }) {
+    const role = await strapi.query('plugin::users-permissions.role').findOne({ where: { type: 'public' } });
+    for (const name of ['find', 'findOne', 'create', 'update', 'delete'])
+      await strapi
+        .query('plugin::users-permissions.permission')
+        .create({ data: { action: 'api::note.note.' + name, role: role.id } });
+  },
+};
+`;
+
+const strapiFiles: Files = {
+  'package.json': { name: 'notes', strapi: { uuid: 'conduct' } },
+  'config/server.js': `
+module.exports = ({ env }) => ({ host: env('HOST'), port: env.int('PORT'), app: { keys: [env('SECRET')] } });
+`,
+  'config/admin.js': `
+module.exports = ({ env }) => ({
+  serveAdminPanel: false,
+  auth: { secret: env('SECRET') },
+  apiToken: { salt: env('SECRET') },
+  transfer: { token: { salt: env('SECRET') } },
+  secrets: { encryptionKey: env('SECRET') },
+});
+`,
+  'config/database.json': {
+    connection: {
+      client: 'sqlite',
+      connection: { filename: 'notes.db' },
+      useNullAsDefault: true,
+    },
+  },
+  'config/plugins.js': `
+module.exports = ({ env }) => ({ 'users-permissions': { config: { jwtSecret: env('SECRET') } } });
+`,
+  'config/middlewares.js': `
+module.exports = ['logger', 'errors', 'security', 'cors', 'poweredBy', 'query', 'body', 'session', 'favicon', 'public'].map(
+  (name) => 'strapi::' + name,
+);
+`,
+  'src/index.js': strapiBootstrap,
+  'src/api/note/content-types/note/schema.json': {
+    kind: 'collectionType',
+    collectionName: 'notes',
+    info: { singularName: 'note', pluralName: 'notes', displayName: 'Note' },
+    options: { draftAndPublish: false },
+    attributes: { title: { type: 'string', required: true }, done: { type: 'boolean' } },
+  },
+  'src/api/note/controllers/note.js': strapiCore('Controller'),
+  'src/api/note/routes/note.js': strapiCore('Router'),
+  'src/api/note/services/note.js': strapiCore('Service'),
+  'public/uploads/.gitkeep': '',
+  'favicon.png': '',
+};
+
+/** The binding of SQLite is compiled where none is offered for this version of Node: four minutes of one processor. */
+const compileMsMax = 600_000;
+
+export const strapi: Program = {
+  name: 'Strapi',
+  version: '5.54.0',
+  collection: '/api/notes',
+  target: {
+    idMember: 'documentId',
+    sample: { data: { title: 'note {random}', done: false } },
+    change: { data: { title: 'other {random}' } },
+  },
+  start: async (folder) => {
+    writeFiles(folder, strapiFiles);
+    await fetchPackages(folder, [
+      ...[`@strapi/strapi@${strapi.version}`, `@strapi/plugin-users-permissions@${strapi.version}`],
+      ...['better-sqlite3@12.11.1', 'react@18.3.1', 'react-dom@18.3.1'],
+      ...['react-router-dom@6.30.6', 'styled-components@6.6.0'],
+    ]);
+    const headers = join(import.meta.dirname, '../../node_modules', `node-${platform()}-${arch()}`);
+    const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+    await execute('npm', ['rebuild', '--prefix', folder, 'better-sqlite3'], {
+      env: { ...process.env, PATH: path, npm_config_nodedir: headers },
+      timeout: compileMsMax,
+    });
+    return startOnPort(
+      process.execPath,
+      [join(folder, 'node_modules/@strapi/strapi/bin/strapi.js'), 'start'],
+      {
+        folder,
+        settingsOf: (port) => ({
+          PORT: String(port),
+          HOST: '127.0.0.1',
+          SECRET: secret,
+          NODE_ENV: 'production',
+        }),
+      },
+    );
+  },
 };

@@ -45,7 +45,7 @@ try {
     const webhooks = { isWanted, makeFolder };
     const [receivers, senders] = [await judgeReceivers(webhooks), await judgeSenders(webhooks)];
     const tables = {
-      servers: { head: ['program', ...shownGroups], rows: others.map(serverRow) },
+      servers: { head: ['program', ...shownGroups, 'differs between rounds'], rows: others.map(serverRow) },
       proxies: {
         head: ['before Comity', 'fails there', 'gets a warning there', 'applies no longer'],
         rows: behind.map((each) => proxyRow(direct, each)),
@@ -120,14 +120,15 @@ async function judge({ name, collection, target }: Program, url: string): Promis
 /** Numbers of clauses that hold, fail and get a warning, by group. */
 function serverRow(outcome: Outcome): readonly string[] {
   const { name, version } = outcome.program;
-  if ('why' in outcome) return [`${name} ${version}`, outcome.why, ...shownGroups.slice(1).map(() => '')];
+  if ('why' in outcome) return [`${name} ${version}`, outcome.why, ...shownGroups.map(() => '')];
   const cells = shownGroups.map((group) => {
     const of = outcome.clauses.filter((each) => each.group === group);
     const count = (verdict: string): number => of.filter((each) => each.verdict === verdict).length;
     const counts = [count('holds'), count('fails'), count('warning')];
     return counts.every((each) => each === 0) ? '-' : counts.join(' / ');
   });
-  return [`${name} ${version}`, ...cells];
+  const unsteady = outcome.unsteady.map((id) => `\`${id}\``).join(', ') || '-';
+  return [`${name} ${version}`, ...cells, unsteady];
 }
 
 /** The clauses whose verdict a proxy changes, from that of the origin. */

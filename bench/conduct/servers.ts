@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { ownCluster } from '../../test/harness/postgres-server/own-cluster.ts';
 import { freePort, startPeer } from '../connections/peer-program.ts';
 import { fetchPocketBase, pocketBasePackage } from '../files/peers.ts';
-import { payload } from './content-systems.ts';
+import { payload, strapi } from './content-systems.ts';
 import {
   execute,
   fetchModules,
@@ -39,6 +39,7 @@ export const servers: readonly Program[] = [
   nest({ nest: '12.5.1', typeorm: '12.0.2', crud: '5.3.4' }),
   parseServer('9.10.0'),
   payload,
+  strapi,
   { name: 'json-server', version: '1.0.0-beta.3', collection: '/notes', start: startJsonServer },
   { name: 'FeathersJS', version: '5.0.50', collection: '/notes', start: startFeathers },
 ];

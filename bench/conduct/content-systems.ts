@@ -5,7 +5,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
-import { execute, fetchMsMax, fetchPackages, type Program, type Started, startOnPort } from './program.ts';
+import {
+  execute,
+  fetchMsMax,
+  fetchPackages,
+  type Program,
+  type Started,
+  send,
+  startOnPort,
+} from './program.ts';
 
 const secret = 'conduct-secret-0123456789-0123456789';
 
@@ -109,6 +117,7 @@ export const payload: Program = {
   name: 'Payload',
   version: '3.90.2',
   collection: '/api/notes',
+  file: 'content-systems.ts',
   start: (folder) => startPayload(folder, payload.version),
 };
 
@@ -179,6 +188,7 @@ export const strapi: Program = {
   name: 'Strapi',
   version: '5.54.0',
   collection: '/api/notes',
+  file: 'content-systems.ts',
   target: {
     idMember: 'documentId',
     sample: { data: { title: 'note {random}', done: false } },
@@ -210,5 +220,46 @@ export const strapi: Program = {
         }),
       },
     );
+  },
+};
+
+/** The Node of long-term support that its bindings compile for. */
+const directusNode = `node-${platform()}-${arch()}@22.23.5`;
+
+/** Its environment as the guide of its Docker image has it, and a collection that its API creates. */
+export const directus: Program = {
+  name: 'Directus',
+  version: '12.4.0',
+  collection: '/items/notes',
+  file: 'content-systems.ts',
+  target: { headers: { Authorization: `Bearer ${secret}` } },
+  start: async (folder) => {
+    await fetchPackages(folder, [`directus@${directus.version}`, directusNode]);
+    const node = join(folder, 'node_modules', directusNode.split('@')[0] ?? '');
+    const path = `${join(node, 'bin')}:${process.env.PATH}`;
+    const env = { ...process.env, PATH: path, npm_config_nodedir: node };
+    const rebuild = ['rebuild', '--prefix', folder, 'sqlite3', 'isolated-vm'];
+    await execute('npm', rebuild, { env, timeout: compileMsMax });
+    const settings = {
+      ...{ SECRET: secret, DB_CLIENT: 'sqlite3', DB_FILENAME: join(folder, 'notes.db'), HOST: '127.0.0.1' },
+      ...{ ADMIN_EMAIL: 'conduct@example.org', ADMIN_PASSWORD: secret, ADMIN_TOKEN: secret },
+      ...{ TELEMETRY: 'false', LOG_LEVEL: 'warn' },
+    };
+    const cli = join(folder, 'node_modules/directus/cli.js');
+    const program = join(node, 'bin/node');
+    const surroundings = { cwd: folder, env: { ...env, ...settings }, timeout: fetchMsMax };
+    await execute(program, [cli, 'bootstrap'], surroundings);
+    const running = await startOnPort(program, [cli, 'start'], {
+      folder,
+      settingsOf: (port) => ({ ...settings, PORT: String(port) }),
+    });
+    const fields = [
+      { field: 'id', type: 'integer', schema: { is_primary_key: true, has_auto_increment: true } },
+      { field: 'title', type: 'string', schema: { is_nullable: false } },
+      { field: 'done', type: 'boolean' },
+    ];
+    const collection = { collection: 'notes', schema: {}, meta: {}, fields };
+    await send(`${running.url}/collections`, collection, { headers: directus.target?.headers ?? {} });
+    return running;
   },
 };

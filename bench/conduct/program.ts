@@ -23,6 +23,8 @@ export type Program = {
   readonly collection: string;
   /** What its target file says beside the collection; a sample and a change of a note with a title unless given. */
   readonly target?: Partial<Pick<Target, 'sample' | 'change' | 'headers' | 'idMember'>>;
+  /** The file below bench/conduct/ that configures it. */
+  readonly file?: string;
   /** Fetches it into the folder and starts it there. @param origin the port of Comity, for proxies */
   readonly start: (folder: string, origin: number) => Promise<Started>;
 };

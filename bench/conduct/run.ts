@@ -46,6 +46,7 @@ try {
     const [receivers, senders] = [await judgeReceivers(webhooks), await judgeSenders(webhooks)];
     const tables = {
       servers: { head: ['program', ...shownGroups, 'differs between rounds'], rows: others.map(serverRow) },
+      targets: { head: ['program', 'configured in', '`target.json`'], rows: servers.map(targetRow) },
       proxies: {
         head: ['before Comity', 'fails there', 'gets a warning there', 'applies no longer'],
         rows: behind.map((each) => proxyRow(direct, each)),
@@ -56,7 +57,7 @@ try {
     for (const [name, table] of Object.entries(tables)) {
       if (table.rows.length === 0) continue;
       process.stdout.write(`${tableOf(table)}\n\n`);
-      if (values.write === true) putRows(name, table);
+      if (values.write === true) putRows(name, table, [comity, ...servers, ...proxies]);
     }
     if (values.json !== undefined)
       writeFileSync(values.json, JSON.stringify({ others, behind, receivers, senders }, undefined, 2));
@@ -129,6 +130,12 @@ function serverRow(outcome: Outcome): readonly string[] {
   });
   const unsteady = outcome.unsteady.map((id) => `\`${id}\``).join(', ') || '-';
   return [`${name} ${version}`, ...cells, unsteady];
+}
+
+/** What repeats the judgement of a program without this repository. */
+function targetRow({ name, version, collection, target, file = 'servers.ts' }: Program): readonly string[] {
+  const written = JSON.stringify({ collection, sample, change, ...target });
+  return [`${name} ${version}`, `\`bench/conduct/${file}\``, `\`${written}\``];
 }
 
 /** The clauses whose verdict a proxy changes, from that of the origin. */

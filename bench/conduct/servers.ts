@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { ownCluster } from '../../test/harness/postgres-server/own-cluster.ts';
 import { freePort, startPeer } from '../connections/peer-program.ts';
 import { fetchPocketBase, pocketBasePackage } from '../files/peers.ts';
-import { payload, strapi } from './content-systems.ts';
+import { directus, payload, strapi } from './content-systems.ts';
 import {
   execute,
   fetchModules,
@@ -40,6 +40,7 @@ export const servers: readonly Program[] = [
   parseServer('9.10.0'),
   payload,
   strapi,
+  directus,
   { name: 'json-server', version: '1.0.0-beta.3', collection: '/notes', start: startJsonServer },
   { name: 'FeathersJS', version: '5.0.50', collection: '/notes', start: startFeathers },
 ];
@@ -50,6 +51,7 @@ function framework(name: string, packageName: string): Program {
     name,
     version: devDependencies[packageName] ?? '',
     collection: '/notes',
+    file: `notes/${packageName}.mjs`,
     start: () => startOnPort(process.execPath, [join(import.meta.dirname, 'notes', `${packageName}.mjs`)]),
   };
 }
@@ -89,6 +91,7 @@ function nest({ nest, typeorm, crud }: NestVersions): Program {
     name: 'NestJS',
     version: `${nest} with @dataui/crud ${crud}`,
     collection: '/notes',
+    file: 'notes/nest.mjs',
     start: async (folder) => {
       await fetchPackages(folder, [
         ...['common', 'core', 'platform-express'].map((name) => `@nestjs/${name}@${nest}`),

@@ -8,6 +8,9 @@ export type Table = {
   readonly rows: readonly (readonly string[])[];
 };
 
+/** Programs by name, in the order of their rows. */
+type Order = readonly { readonly name: string }[];
+
 const page = join(import.meta.dirname, '../../docs/comparison.md');
 
 export function tableOf({ head, rows }: Table): string {
@@ -19,10 +22,10 @@ export function tableOf({ head, rows }: Table): string {
 }
 
 /**
- * Replaces the rows of these programs in the table between the marks of the name, and adds those that it lacks.
+ * Replaces the rows of these programs in the table between the marks of the name, adds those that it lacks, and removes those of no program.
  * @throws where the page has no such marks
  */
-export function putRows(name: string, { head, rows }: Table): void {
+export function putRows(name: string, { head, rows }: Table, order: Order): void {
   const text = readFileSync(page, 'utf8');
   const [begin, end] = [`<!-- conduct:peers ${name} -->`, `<!-- end of conduct:peers ${name} -->`];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
@@ -42,7 +45,11 @@ export function putRows(name: string, { head, rows }: Table): void {
     ...standing.map((row) => rows.find((each) => programOf(each) === programOf(row)) ?? row),
     ...rows.filter((each) => !standing.some((row) => programOf(row) === programOf(each))),
   ];
-  const table = tableOf({ head, rows: merged });
+  const names = order.map((each) => each.name.toLowerCase());
+  const sorted = merged.toSorted(
+    (one, other) => names.indexOf(programOf(one)) - names.indexOf(programOf(other)),
+  );
+  const table = tableOf({ head, rows: sorted.filter((row) => names.includes(programOf(row))) });
   writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`);
 }
 

@@ -138,7 +138,7 @@ export function resourcesOf({
     ...metaResources(optionsWith({}), base, optionsWith({})),
     storeResource(optionsWith({}), base, [], missing),
     ...backupResources(optionsWith({}), base, missing, missing),
-    accessResource(optionsWith({ collections })),
+    accessResource(optionsWith({ collections: new Map([...collections, ['users', optionsWith({})]]) })),
     slowListResource(base, settings, missing),
     connectionsResource(base, settings, missing),
   ];

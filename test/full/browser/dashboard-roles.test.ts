@@ -1,11 +1,15 @@
 /** The dashboard for people with roles: their Home, what they may do, what was done, invitations, and actions on no collection. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { type Client, changeUser, openClient, register } from '../../harness/account-client.ts';
 import { codeIn, startMailServer } from '../../harness/mail-server.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
+import { firstPair } from '../../wire/server/certificates.ts';
 import { openBrowser } from './chromium.ts';
 import { enterDashboard, openWindow, violationsOn } from './dashboard-window.ts';
 
@@ -29,7 +33,12 @@ let tomId: string;
 
 before(async () => {
   program = await startServer({ config, env: { COMITY_SMTP_URL: mails.url } });
-  mailless = await startServer({ config });
+  const folder = temporaryFolder();
+  const [certificate, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  writeFileSync(certificate, firstPair.cert);
+  writeFileSync(key, firstPair.key);
+  const tls = { COMITY_TLS_CERT: certificate, COMITY_TLS_KEY: key, COMITY_TLS_PORT: '0' };
+  mailless = await startServer({ config, env: tls });
   client = openClient(program.port);
   for (const [email, roles] of [
     [dora, ['dispatcher']],
@@ -65,7 +74,7 @@ async function enterAs(email: string, view = ''): Promise<void> {
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Log in' }).click();
-  await page.getByRole('link', { name: email }).waitFor();
+  await page.locator('.who').getByRole('link', { name: email }).waitFor();
 }
 
 const notice = (text: RegExp) => page.locator('.notices').filter({ hasText: text });
@@ -242,6 +251,19 @@ test('Home names keys that expire within 30 days', async () => {
   await found.filter({ hasText: /The key Nightly export expires/ }).waitFor();
   assert.equal(await found.filter({ hasText: 'Partner' }).count(), 0);
   assert.deepEqual(complaints, []);
+});
+
+test('Home names a certificate that expires within 30 days', async () => {
+  const own = await openWindow(context, mailless.url);
+  for (const [today, text] of [
+    ['2126-10-10T12:00:00Z', /The TLS certificate expires 29 Oct 2126/],
+    ['2126-11-10T12:00:00Z', /The TLS certificate expired 29 Oct 2126/],
+  ] as const) {
+    await own.page.clock.setFixedTime(today);
+    await enterDashboard(own.page, mailless.url);
+    await own.page.locator('.findings').getByText(text).waitFor();
+  }
+  assert.deepEqual(own.complaints, []);
 });
 
 test('invites a person by one form, with the roles that the caller may give', async () => {

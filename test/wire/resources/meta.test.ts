@@ -1,11 +1,15 @@
 /** `/meta` and `/meta/settings` (§4.21) over the running program. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Client, openClient, register } from '../../harness/account-client.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { databaseOfProgram } from '../../harness/program-database.ts';
 import { type RunningServer, shopConfig, startServer } from '../../harness/running-server.ts';
+import { temporaryFolder } from '../../harness/temporary-folder.ts';
 import { eventually } from '../../harness/until.ts';
+import { firstPair } from '../server/certificates.ts';
 
 let program: RunningServer;
 let client: Client;
@@ -25,13 +29,26 @@ type Setting = { name: string; value: unknown; default: unknown; source: string;
 test('says what the program is: version, start, store and processes that differ', async () => {
   const { status, body } = await program.send('GET', '/api/v1/meta');
   assert.equal(status, 200);
-  const { version, startedAt, store, differences } = JSON.parse(body);
+  const { version, startedAt, store, tls, differences } = JSON.parse(body);
+  assert.equal(tls, null);
   assert.match(version, /^\d+\.\d+\.\d+/);
   assert.ok(Date.parse(startedAt) <= Date.now());
   if (process.env.COMITY_TEST_STORE === 'postgres')
     assert.deepEqual(store, { engine: 'postgresql', bytes: null });
   else assert.ok(store.engine === 'sqlite' && store.bytes > 0);
   assert.deepEqual(differences, []);
+});
+
+test('says when the certificate of the TLS port ends', async (context) => {
+  const folder = temporaryFolder();
+  const [certificate, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  writeFileSync(certificate, firstPair.cert);
+  writeFileSync(key, firstPair.key);
+  const env = { COMITY_TLS_CERT: certificate, COMITY_TLS_KEY: key, COMITY_TLS_PORT: '0' };
+  const secure = await startServer({ env });
+  context.after(() => secure.stop());
+  const { tls } = (await secure.send('GET', '/api/v1/meta', { expect: 200 })).json();
+  assert.deepEqual(tls, { notAfter: '2126-10-29T00:26:25.000Z' });
 });
 
 test('lists settings with defaults and sources, and no secret', async () => {

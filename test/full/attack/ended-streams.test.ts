@@ -9,20 +9,11 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { ack, endHeaders, endStream, frame, frameTypes, uint32 } from '../../../conduct/frames.ts';
 import { send } from '../../harness/exchange.ts';
 import { type ServerProcess, spawnServer } from '../../harness/server-process.ts';
 import { temporaryFolder } from '../../harness/temporary-folder.ts';
-import {
-  ack,
-  endHeaders,
-  endStream,
-  frame,
-  frameTypes,
-  get,
-  headerBlock,
-  request,
-  uint32,
-} from '../../wire/http2/raw-session.ts';
+import { get, headerBlock, request } from '../../wire/http2/raw-session.ts';
 import { firstPair } from '../../wire/server/certificates.ts';
 
 type Form = (stream: number) => readonly Uint8Array[];

@@ -4,8 +4,9 @@
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { endHeaders, frame, frameTypes, setting, uint32 } from '../../../conduct/frames.ts';
 import { send } from '../../harness/exchange.ts';
-import { endHeaders, frame, frameTypes, headerBlock, setting, uint32 } from '../../wire/http2/raw-session.ts';
+import { headerBlock } from '../../wire/http2/raw-session.ts';
 
 export type Numbers = {
   /** From 0 to `below` - 1. */

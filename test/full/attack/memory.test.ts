@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { endHeaders, endStream, frameTypes, setting } from '../../../conduct/frames.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import type { RunningServer } from '../../harness/running-server.ts';
-import { endHeaders, endStream, frameTypes, get, request, setting } from '../../wire/http2/raw-session.ts';
+import { get, request } from '../../wire/http2/raw-session.ts';
 import { type Attacked, startAttacked } from './attacked-program.ts';
 
 const MiB = 1024 * 1024;

@@ -4,20 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { endHeaders, endStream, frame, frameTypes, setting, uint32 } from '../../../conduct/frames.ts';
 import { echo, serve } from '../server/serve.ts';
-import {
-  endHeaders,
-  endStream,
-  frame,
-  frameTypes,
-  get,
-  headerBlock,
-  openRawSession,
-  type RawSession,
-  request,
-  setting,
-  uint32,
-} from './raw-session.ts';
+import { get, headerBlock, openRawSession, type RawSession, request } from './raw-session.ts';
 
 const protocolError = 1;
 const head = [':method', 'GET', ':scheme', 'http', ':authority', 'a', ':path', '/'];

@@ -1,10 +1,11 @@
 /** Connections of HTTP/2 over time: silence, stalls, streams of events, and the end of the listener. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { endHeaders, endStream, frameTypes, setting } from '../../../conduct/frames.ts';
 import type { ContentSink, Response } from '../../../src/http/message.ts';
 import { echo, serve, text } from '../server/serve.ts';
 import { ask, openSession, receive } from './http2-client.ts';
-import { endHeaders, endStream, frameTypes, get, openRawSession, request, setting } from './raw-session.ts';
+import { get, openRawSession, request } from './raw-session.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

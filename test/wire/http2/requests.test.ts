@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { endHeaders, frame, frameTypes, uint32 } from '../../../conduct/frames.ts';
 import type { Request } from '../../../src/http/message.ts';
 import { uncountedBytesMax } from '../../../src/server/limits.ts';
 import { countContent, echo, serve, text } from '../server/serve.ts';
 import { ask, field, openSession, receive } from './http2-client.ts';
-import { endHeaders, frame, frameTypes, get, openRawSession, request, uint32 } from './raw-session.ts';
+import { get, openRawSession, request } from './raw-session.ts';
 
 const post = { ':method': 'POST', ':path': '/' };
 

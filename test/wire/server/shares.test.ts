@@ -1,9 +1,10 @@
 /** Who may have how many connections, event streams and WebSockets (§8), each bound at its edge. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { frameTypes } from '../../../conduct/frames.ts';
 import type { Request, Response } from '../../../src/http/message.ts';
 import type { ServerLimits } from '../../../src/server/limits.ts';
-import { frameTypes, get as getHttp2, openRawSession, request } from '../http2/raw-session.ts';
+import { get as getHttp2, openRawSession, request } from '../http2/raw-session.ts';
 import { openRaw, type RawClient } from './raw-client.ts';
 import { echo, type ServeOptions, serve, text } from './serve.ts';
 

@@ -138,6 +138,8 @@ export type Listed = {
   readonly filters: readonly string[];
   readonly sortKeys: readonly string[];
   readonly searchable: boolean;
+  /** It comes in pages; otherwise it is on one, and takes no parameters. */
+  readonly isPaged: boolean;
   /** Members that refer to other documents, with the path of their list. */
   readonly references: ReadonlyMap<string, string>;
   /** Paths that `expand` takes. */
@@ -263,6 +265,7 @@ function listAt(path: string): Listed | undefined {
     filters: parameters.map(({ name }) => name).filter((name) => members.includes(name)),
     sortKeys: textsOf(parameters.find(({ name }) => name === 'sort')).filter((each) => !each.startsWith('-')),
     searchable: parameters.some(({ name }) => name === 'q'),
+    isPaged: parameters.some(({ name }) => name === 'limit'),
     references: referencesOf(schema),
     expandable: textsOf(parameters.find(({ name }) => name === 'expand')),
     keepsDeleted: member !== undefined && paths[`${member.path}/restore`] !== undefined,

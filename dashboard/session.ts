@@ -55,7 +55,10 @@ async function enter(reply: Reply): Promise<void> {
 async function findReadable(): Promise<void> {
   const lists = description.value?.lists ?? [];
   const replies = await Promise.all(
-    lists.map(async ({ path }) => ({ path, reply: await send('HEAD', `${path}?limit=1`) })),
+    lists.map(async ({ path, isPaged }) => ({
+      path,
+      reply: await send('HEAD', isPaged ? `${path}?limit=1` : path),
+    })),
   );
   readable.value = new Set(
     replies.flatMap(({ path, reply }) => (reply.status === 401 || reply.status === 403 ? [] : [path])),

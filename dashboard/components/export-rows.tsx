@@ -46,7 +46,8 @@ async function readAll(
   const [target = '', text = ''] = path.split('?', 2);
   const query = new URLSearchParams(text);
   query.delete('cursor');
-  query.set('limit', String(rowsPerRequest));
+  // A list without parameters is on one page.
+  if (path.includes('?')) query.set('limit', String(rowsPerRequest));
   const rows: Record<string, unknown>[] = [];
   while (rows.length < exportedRowsMax) {
     const { json } = await send('GET', `${target}?${query}`);

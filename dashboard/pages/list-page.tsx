@@ -227,6 +227,7 @@ function Pager({ query, nextCursor, onChange, children }: PagerProps): JSX.Eleme
 
 /** The request that the address of the view stands for: its members that the list knows, as they are. */
 export function requestOf(list: Listed, query: URLSearchParams): string {
+  if (!list.isPaged) return list.path;
   const sent = new URLSearchParams();
   for (const [name, value] of query) {
     const isFilter = list.filters.some(

@@ -41,15 +41,10 @@ export function putRows(name: string, { head, rows }: Table, order: Order): void
         .split('|')
         .map((cell) => cell.trim()),
     );
-  const merged = [
-    ...standing.map((row) => rows.find((each) => programOf(each) === programOf(row)) ?? row),
-    ...rows.filter((each) => !standing.some((row) => programOf(row) === programOf(each))),
-  ];
-  const names = order.map((each) => each.name.toLowerCase());
-  const sorted = merged.toSorted(
-    (one, other) => names.indexOf(programOf(one)) - names.indexOf(programOf(other)),
-  );
-  const table = tableOf({ head, rows: sorted.filter((row) => names.includes(programOf(row))) });
+  // A merge of two branches may have left a program two rows: the newest of this run, or else the last, is kept.
+  const byName = new Map([...standing, ...rows].map((row) => [programOf(row), row]));
+  const sorted = order.map((each) => byName.get(each.name.toLowerCase())).filter((row) => row !== undefined);
+  const table = tableOf({ head, rows: sorted });
   writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`);
 }
 

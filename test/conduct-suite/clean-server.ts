@@ -38,6 +38,7 @@ const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'QUERY', 'PUT', 'PATCH', 'DEL
 const methodsOfList = methods.slice(0, 5);
 const methodsOfMember = methods.filter((each) => each !== 'POST' && each !== 'QUERY');
 const always = {
+  'Cache-Control': 'private, no-cache',
   Vary: 'Accept-Encoding, Origin, X-API-Key',
   RateLimit: '"all";r=1000;t=60',
   'RateLimit-Policy': '"all";q=1000;w=60',
@@ -58,11 +59,7 @@ function createNotes(): Notes {
   const keep = (id: string, document: Document | undefined): Answer => {
     if (typeof document?.title !== 'string') return problem(422);
     const fields = { ETag: `"${randomUUID()}"`, 'Last-Modified': new Date().toUTCString() };
-    const note = {
-      status: 200,
-      fields: { ...fields, 'Cache-Control': 'private, no-cache' },
-      json: { ...document, id },
-    };
+    const note = { status: 200, fields, json: { ...document, id } };
     notes.set(id, note);
     return note;
   };
@@ -82,12 +79,9 @@ function createNotes(): Notes {
     const isQuery = asked.method === 'QUERY';
     const key = isQuery ? digest(asked.content) : asked.query;
     const [items, at] = [[...notes.values()].map((note) => note.json), `/notes?${key}`];
-    const fields = {
-      ETag: `"${digest(JSON.stringify([items, key]))}"`,
-      'Cache-Control': 'private, no-cache',
-    };
-    const links = { Location: at, 'Content-Location': at };
-    return conditional(asked, { status: 200, fields: { ...fields, ...(isQuery && links) }, json: { items } });
+    const links = isQuery && { Location: at, 'Content-Location': at };
+    const fields = { ETag: `"${digest(JSON.stringify([items, key]))}"`, ...links };
+    return conditional(asked, { status: 200, fields, json: { items } });
   };
   const member = (asked: Asked, id: string): Answer => {
     const { method, fields, content } = asked;

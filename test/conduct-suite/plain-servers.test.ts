@@ -12,14 +12,21 @@ import { plainNotes } from './plain-notes.ts';
 
 const run = { mayWrite: true, progress: () => undefined };
 
-async function judge(context: TestContext, listener: RequestListener, ids: readonly string[] = []) {
+type Sent = Readonly<Record<string, unknown>>;
+
+async function judge(
+  context: TestContext,
+  listener: RequestListener,
+  ids: readonly string[] = [],
+  wrap: (sent: Sent) => Sent = (sent) => sent,
+) {
   const { url } = await listen(createServer(listener), context);
   const [found] = await findTargets(`${url}/notes`, {});
   assert.ok(found !== undefined);
   const selected = selectClauses(apiClauses, ids);
   assert.ok('clauses' in selected);
-  const sample = { title: 'a note {random}' };
-  return judgeApi([{ ...found, sample, change: { title: 'another' } }], selected.clauses, run);
+  const sample = wrap({ title: 'a note {random}' });
+  return judgeApi([{ ...found, sample, change: wrap({ title: 'another' }) }], selected.clauses, run);
 }
 
 describe('the suite of conduct, where nothing can be judged', () => {
@@ -59,6 +66,19 @@ describe('the suite of conduct, at an API without conditions, times and versions
       clauses.map(({ verdict, why }) => [verdict, why]),
       [['fails', 'the change is answered 200, and it was made']],
     );
+  });
+});
+
+describe('the suite of conduct, at an API that wraps documents', () => {
+  it('finds them, compares what is in the wrapper, and removes them', async (context) => {
+    const ids = ['put-replaces', 'put-idempotent', 'delete-removes', 'created-stays'];
+    const wrap = (sent: Sent): Sent => ({ data: sent });
+    const { clauses, left } = await judge(context, plainNotes({ wrapper: 'data' }), ids, wrap);
+    assert.deepEqual(
+      clauses.map(({ id, verdict, why }) => [id, verdict, why]),
+      ids.map((id) => [id, 'holds', '']),
+    );
+    assert.deepEqual(left, []);
   });
 });
 

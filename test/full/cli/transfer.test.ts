@@ -244,6 +244,31 @@ describe('an import', () => {
     );
   });
 
+  test('of CSV without a header takes the members of its columns, and leaves columns out', async () => {
+    const args = [
+      'import',
+      '-',
+      '--collection',
+      'products',
+      '--no-header',
+      '--columns',
+      'sku,,name,price,categoryId.id',
+    ];
+    const rows = `N1,x,One,1,${categoryId}\nN2,x,Two,2,none\n`;
+    const { code, stdout, stderr } = await run(first, [...args, '--format', 'csv'], rows);
+    assert.deepEqual(
+      [code, stdout, stderr],
+      [
+        1,
+        'products: 1 created, 0 updated, 0 unchanged, 1 refused\n',
+        'comity: -:2:5: categoryId/id no document of categories has id "none"\n',
+      ],
+    );
+    const other = await run(first, [...args, '--format', 'ndjson'], '{}');
+    assert.equal(other.code, 2);
+    assert.match(other.stderr, /--columns and --no-header are for CSV/);
+  });
+
   test('that the server cannot read on names the line and what was written', async () => {
     const input = 'text\none\n"two\n';
     const outcome = await run(first, ['import', '-', '--collection', 'notes', '--format', 'csv'], input);

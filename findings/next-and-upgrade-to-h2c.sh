@@ -11,6 +11,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 npm init -y >/dev/null
+npm pkg set type=module
 npm install --silent --no-audit --no-fund --ignore-scripts next@16.4.6 react@19.3.1 react-dom@19.3.1
 mkdir -p app/hello
 cat >app/layout.js <<'JS'

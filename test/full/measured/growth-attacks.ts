@@ -44,6 +44,8 @@ export type Attack = {
   readonly isSlow?: true;
   /** Part of the full tier: it ended the program, or came nearest to it. */
   readonly isWorst?: true;
+  /** The program takes contents of a mebibyte as they arrive, from as many clients as it accepts. */
+  readonly receives?: true;
 };
 
 export const many = <T>(count: number, item: (index: number) => T): T[] =>

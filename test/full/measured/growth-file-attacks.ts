@@ -36,6 +36,7 @@ export const fileAttacks: readonly Attack[] = [
     name: 'files',
     atOnce: 1000,
     isWorst: true,
+    receives: true,
     target: ofOwn('PUT', 'filed/{id}/file'),
     standsFor: ['POST {collection}/{id}/file', 'POST {collection}/{id}/files'],
     content: () => mebibyte,

@@ -13,7 +13,7 @@ import { startDeliveryReceiver } from '../../harness/delivery-receiver.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { servedPaths } from '../../openapi/fixture.ts';
-import { inOneRunOf, startAttacked } from '../attack/attacked-program.ts';
+import { assertLoopFree, inOneRunOf, startAttacked } from '../attack/attacked-program.ts';
 import { bounded } from './bounded-routes.ts';
 import {
   type Ask,
@@ -34,6 +34,12 @@ const attacks = [...otherAttacks, ...fileAttacks];
 const base = '/api/v1';
 /** One answer of its health may take this many times as long as the others; seen: 16 to 90 ms, and 180 among answers of 8 MB. */
 const outlierFactor = 2;
+/**
+ * Health has a connection of its own, which is accepted, read and answered in turns of the event loop. While 512 uploads arrive as fast as
+ * they can, each turn reads from all of them: none is long by the program's own log (at most 81 ms), and health was seen to take 57 to 600 ms
+ * of them once, and up to 260 ms otherwise. What is judged closely there is the longest turn.
+ */
+const receivingFactors = [6, 2] as const;
 /** How long the clients wait for their answers. */
 const patienceMs = 4000;
 
@@ -195,6 +201,7 @@ for (const each of chosen) {
       const statuses = await attack(attacked.program.port, each, known);
       context.diagnostic([...statuses].map(([status, count]) => `${count} × ${status}`).join(', '));
       assert.ok(!statuses.has(500), 'none fails');
-      await attacked.assertUnharmed(outlierFactor);
+      await attacked.assertUnharmed(...(each.receives === true ? receivingFactors : [outlierFactor]));
+      if (each.receives === true) await assertLoopFree(attacked, each.name);
     }));
 }

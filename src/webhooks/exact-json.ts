@@ -1,4 +1,9 @@
-/** JSON whose integers are exact: a number of JavaScript holds those up to 2^53 (RFC 8259 §6), and senders use longer ids. */
+/**
+ * The JSON of a message: the body, or a field of a form, whose integers are exact. A number of JavaScript holds those up to 2^53 (RFC 8259
+ * §6), and senders use longer ids.
+ */
+
+declare const URLSearchParams: { new (text: string): { get(name: string): string | null } };
 
 export type JsonOptions = {
   /** Returns integers beyond 2^53 as text, or as BigInt. Absent: a body with one is an error. */
@@ -22,4 +27,19 @@ export function parseExactly(text: string, { integers }: JsonOptions = {}): unkn
       `the member ${JSON.stringify(name)} is the integer ${source}, which a number would round: json({ integers: 'text' }) returns it as text`,
     );
   });
+}
+
+const formType = /^\s*application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
+/**
+ * @param field the field of a form that holds the JSON, by the rule of the sender; undefined: it is the body
+ * @returns undefined if the form does not have the field
+ */
+export function jsonTextOf(
+  text: string,
+  contentType: string | null | undefined,
+  field: string | undefined,
+): string | undefined {
+  if (field === undefined || !formType.test(contentType ?? '')) return text;
+  return new URLSearchParams(text).get(field) ?? undefined;
 }

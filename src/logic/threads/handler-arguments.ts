@@ -7,7 +7,7 @@ import type { EventHandling, SubscribedEvent } from '../../config/inspect-functi
 import type { JobRun } from '../../config/jobs.ts';
 import { type ReceivedMessage, ResourceRefused, UnprocessableMessage } from '../../config/senders.ts';
 import { type FileFields, type FileValue, withOpenFiles } from '../../model/file.ts';
-import { type JsonOptions, parseExactly } from '../../webhooks/exact-json.ts';
+import { type JsonOptions, jsonTextOf, parseExactly } from '../../webhooks/exact-json.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { type Calls, CallWatch, callsOver, type Opened } from '../transaction/calls.ts';
 import type { FromThread, GivenMessage, Refusal, ThreadCall } from './handler-protocol.ts';
@@ -43,7 +43,11 @@ export function receivedMessage(message: GivenMessage, heapOctetsMax: number): R
     ...shown,
     body,
     text,
-    json: (options) => parse(jsonOf(decode(true), shown.contentType, jsonInForm), options),
+    json(options) {
+      const json = jsonTextOf(decode(true), shown.contentType, jsonInForm);
+      if (json === undefined) throw new UnprocessableMessage(`the form has no field ${jsonInForm}`);
+      return parse(json, options);
+    },
     form: () => new URLSearchParams(text()),
   };
 }
@@ -69,16 +73,6 @@ function demandHeap(json: Uint8Array, heapOctetsMax: number): void {
   throw new UnprocessableMessage(
     `the values of the body would take up to ${octets} octets, and a thread has ${heapOctetsMax} (COMITY_HANDLER_HEAP_BYTES_MAX)`,
   );
-}
-
-const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
-
-/** The JSON of a form is in one of its fields. */
-function jsonOf(text: string, contentType: string | null, field: string | undefined): string {
-  if (field === undefined || contentType === null || !formType.test(contentType)) return text;
-  const found = new URLSearchParams(text).get(field);
-  if (found === null) throw new UnprocessableMessage(`the form has no field ${field}`);
-  return found;
 }
 
 function parse(text: string, options: JsonOptions | undefined): unknown {

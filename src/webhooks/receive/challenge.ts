@@ -54,12 +54,9 @@ export function openChallenge(
   if (!isOpen(challenge) || challenge.method !== method) return undefined;
   const { answer, proof, when } = challenge;
   const parameters = new URLSearchParams(query ?? '');
-  const value =
-    challenge.query === undefined
-      ? challenge.header === undefined
-        ? ''
-        : header(challenge.header)
-      : parameters.get(challenge.query);
+  let value: unknown = '';
+  if (challenge.query !== undefined) value = parameters.get(challenge.query);
+  else if (challenge.header !== undefined) value = header(challenge.header);
   if (typeof value !== 'string' || value.length > challengeCharactersMax) return undefined;
   if (when !== undefined && parameters.get(when.query) !== when.is) return 'forbidden';
   return { name: answer, value, proof };

@@ -153,7 +153,7 @@ declare const TextDecoder: {
 /** Shared: it keeps no state between bodies. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-export const formType = 'application/x-www-form-urlencoded';
+const formType = 'application/x-www-form-urlencoded';
 
 type BodyReading = {
   textAt(place: Place): string | undefined;

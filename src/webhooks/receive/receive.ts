@@ -4,7 +4,7 @@
  * send unchanged. The message is processed after the response.
  */
 
-import { type JsonOptions, parseExactly } from '../exact-json.ts';
+import { type JsonOptions, jsonTextOf, parseExactly } from '../exact-json.ts';
 import { type PresetName, presetNames, presets } from '../presets.ts';
 import type { SenderRule } from '../sender-rule.ts';
 import type { Ed25519PublicJwk } from '../signature/ed25519.ts';
@@ -33,7 +33,6 @@ import {
   givenAs,
   type HeaderSource,
   type Message,
-  mediaTypeOf,
   type RawBody,
   readingHeaders,
   readRawBody,
@@ -42,7 +41,6 @@ import {
   contentFieldOf,
   digestKey,
   factsOf,
-  formType,
   keptFields,
   type MessageFacts,
   memberReader,
@@ -79,7 +77,6 @@ export type Accepted = {
   readonly message: VerifiedMessage;
 };
 
-declare const URLSearchParams: { new (text: string): { get(name: string): string | null } };
 declare const TextDecoder: {
   new (label: 'utf-8', options: { readonly fatal: true }): { decode(octets: Uint8Array): string };
 };
@@ -144,25 +141,20 @@ async function keyOf(facts: MessageFacts, body: Uint8Array): Promise<string> {
   return digestKey(encodeBase64Url(await webPrimitives.sha256(octets)));
 }
 
-/** The JSON of a form is in one of its fields. */
-function jsonText(message: Message, text: string, field: string | undefined): string {
-  if (field === undefined || mediaTypeOf(message) !== formType) return text;
-  return new URLSearchParams(text).get(field) ?? '';
-}
-
 function verifiedMessage(
   message: Message,
   jsonInForm: string | undefined,
   facts: Pick<VerifiedMessage, 'sender' | 'dedupeKey' | 'type' | 'timestamp' | 'receivedAt' | 'headers'>,
 ): VerifiedMessage {
   const text = (): string => utf8.decode(message.body);
+  const contentType = contentFieldOf(message, 'content-type');
   return {
     ...facts,
-    contentType: contentFieldOf(message, 'content-type'),
+    contentType,
     contentEncoding: contentFieldOf(message, 'content-encoding'),
     body: message.body,
     text,
-    json: (options) => parseExactly(jsonText(message, text(), jsonInForm), options),
+    json: (options) => parseExactly(jsonTextOf(text(), contentType, jsonInForm) ?? '', options),
   };
 }
 

@@ -31,6 +31,7 @@ import {
   type ChallengeAnswer,
   type ChallengeContent,
   challengeContent,
+  isOpen,
   type Opening,
   openChallenge,
   provenOctets,
@@ -118,6 +119,8 @@ export function createAccept(
   };
   return {
     answerOpen(sender, request) {
+      // Few senders ask: no target is parsed for the messages of the others.
+      if (!isOpen(sender.rule.challenge)) return undefined;
       const answer = openChallenge(sender.rule.challenge, openingOf(request));
       if (answer === 'forbidden') return { ok: false, problem: { code: 'forbidden' } };
       return answer === undefined ? undefined : answered(sender, answer);

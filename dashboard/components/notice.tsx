@@ -16,7 +16,7 @@ import { ProblemNote } from './problem.tsx';
 type Notice = {
   /** Tells notices apart. */
   readonly at: number;
-  /** The past participle of what was done: `Created`. */
+  /** The change as the message names it: `Created`. */
   readonly done: string;
   /** Undefined: what was done concerns no document. */
   readonly list?: Listed | undefined;

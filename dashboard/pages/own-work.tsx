@@ -181,7 +181,7 @@ function RecentChanges(): JSX.Element | null {
   );
 }
 
-/** Whether the person may change each document, or call an action of it; the server decides each once. */
+/** Decides for each document if the person may change it or call an action of it; the server answers once for each. */
 function useActionable(changes: readonly Change[]): ReadonlyMap<string, boolean> {
   const [known, setKnown] = useState<ReadonlyMap<string, boolean>>(new Map());
   const missing = changes.filter(({ list, id }) => !known.has(`${list.path}/${id}`));

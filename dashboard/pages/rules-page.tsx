@@ -25,7 +25,7 @@ export function RulesPage({ query }: { readonly query: URLSearchParams }): JSX.E
   const collections = (description.value?.lists ?? []).filter(isCollection);
   const list = listOf(pathOf(query.get('collection') ?? '')) ?? collections[0];
   const roles = useRoles(list);
-  // A report on nobody in particular says `Never` everywhere.
+  // A report without a role and an account says `Never` everywhere.
   const role = query.get('role') || (roles?.[0] ?? '');
   const kind =
     callers.find(([each]) => each === query.get('caller'))?.[0] ?? (role === '' ? 'plain' : 'role');

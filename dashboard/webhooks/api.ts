@@ -3,7 +3,7 @@
  * the sender from the context and know neither.
  */
 import { createContext } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemOf, type Reply, type SendOptions } from '../send.ts';
 
 export type Api = {
@@ -44,12 +44,15 @@ export function useRead<T>(path: string | undefined, options: ReadOptions = {}):
   const api = useApi();
   const { everyMs, counted = false } = options;
   const [found, setFound] = useState<Found | undefined>(undefined);
+  // An answer that was overtaken by that of a later path must not take its place.
+  const asked = useRef(path);
   const read = async () => {
     if (path === undefined) return;
     const reply = await api.send('GET', path, counted ? { headers: { Prefer: 'count=exact' } } : {});
-    setFound({ path, reply });
+    if (path === asked.current) setFound({ path, reply });
   };
   useEffect(() => {
+    asked.current = path;
     void read();
     if (everyMs === undefined) return undefined;
     const timer = setInterval(() => {
@@ -57,7 +60,7 @@ export function useRead<T>(path: string | undefined, options: ReadOptions = {}):
     }, everyMs);
     return () => clearInterval(timer);
   }, [path, everyMs]);
-  // What an earlier path gave is of another page, and an answer that was overtaken is dropped.
+  // What an earlier path gave is of another page.
   const reply = found?.path === path ? found?.reply : undefined;
   const count = reply?.headers.get('X-Total-Count') ?? null;
   return {

@@ -229,6 +229,8 @@ test('lists deliveries as they happen, filters them, and resends one and all of 
     .click();
   await page.getByText('Paused, next attempt in').waitFor();
   await page.getByRole('link', { name: 'Deliveries' }).click();
+  // The page that is left has a list with the same filters.
+  await page.getByRole('heading', { name: 'Deliveries', level: 1 }).waitFor();
   await page.getByLabel('State').selectOption('Delivered');
   await page.getByText('No deliveries match').waitFor();
   await page.getByLabel('State').selectOption('Failed or retrying');

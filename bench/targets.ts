@@ -105,8 +105,12 @@ export const connectionTargets = {
 export const lossMost = 1.2;
 /** Medians of two equal programs differ by less. */
 export const comparisonNoise = 0.05;
-/** Processor time of a request against the floor's, as measured on two shared cores: what test/full/measured/costs.test.ts holds. */
-export const processorRatios = { read: 1.05, list: 1.1, create: 1.75 } as const;
+/**
+ * Processor time of a request against the floor's, each in its cheapest of eight rounds of a second, on two shared cores: what
+ * test/full/measured/costs.test.ts holds. Runs of 2026-12-01 had 1.78 to 2.41 for a create, and 1.97 to 2.16 with the program of 2026-11-27;
+ * 0.98 to 1.21 for a read, and 0.86 to 1.07 for a list.
+ */
+export const processorRatios = { read: 1.05, list: 1.1, create: 2 } as const;
 /** Two equal programs must come out within this of 1. */
 export const noiseMost = 0.05;
 

@@ -47,6 +47,8 @@ test('100 MB of CSV are written as they arrive, in little memory and without hol
   const mebibytes = (): number => (memoryOf(pid, 'RssAnon') ?? 0) / MiB;
   await pause(idleMs);
   const idle = mebibytes();
+  // Before it, code that runs for the first time at the start of the program held the loop for 54 to 80 ms.
+  const from = attacked.program.stderr().length;
   let most = idle;
   const timer = setInterval(() => {
     most = Math.max(most, mebibytes());
@@ -58,7 +60,7 @@ test('100 MB of CSV are written as they arrive, in little memory and without hol
     t.diagnostic(`${Math.round(rows / ((performance.now() - began) / 1000))} rows a second ${query}`);
   }
   clearInterval(timer);
-  await assertLoopFree(attacked, 'an import', { blockMsMax });
+  await assertLoopFree(attacked, 'an import', { blockMsMax, from });
   const rise = most - idle;
   t.diagnostic(`${rise.toFixed(0)} MiB above ${idle.toFixed(0)} MiB`);
   assert.ok(rise <= memoryMebibytesMax, `${rise.toFixed(0)} MiB above ${idle.toFixed(0)} MiB`);

@@ -155,13 +155,19 @@ function refuse(context: Context, exchange: StreamExchange, head: Head): Respons
   return complain('the scheme must be http or https');
 }
 
+const protocolUnknown =
+  'the protocol of this extended CONNECT is not implemented; a proxy that makes it of Upgrade must remove that field';
+
 function connect(exchange: StreamExchange, { protocol }: Head): void {
   const { context } = exchange;
   const { proxy } = context;
   if (proxy !== undefined && protocol === undefined) openTunnel(exchange, proxy.connect);
   else if (proxy !== undefined && protocol === 'connect-udp') openTunnel(exchange, proxy.udp);
-  else if (protocol !== undefined) deliver(exchange, problemAnswer({ code: 'protocol_unknown' }, exchange));
-  else {
+  else if (protocol !== undefined) {
+    // RFC 9220 §3. HAProxy makes this of Upgrade in any request without content, whose method is lost, and makes 101 of
+    // a 2xx: there is no request to answer as if it had no Upgrade.
+    deliver(exchange, problemAnswer({ code: 'protocol_unknown', message: protocolUnknown }, exchange));
+  } else {
     const answer = problemAnswer({ code: 'method_not_allowed' }, exchange);
     // RFC 9110 §15.5.6 demands Allow with 405.
     deliver(exchange, { ...answer, fields: [...answer.fields, 'Allow', context.allow] });

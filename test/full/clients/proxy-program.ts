@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { cert, key } from '../../accounts/mail/certificate.ts';
@@ -129,4 +130,16 @@ function configurationOf(
   }
   const [start = '', end = ''] = proxy.around?.(place) ?? [];
   return start + text + end;
+}
+
+/** Whether the port takes connections. */
+export async function answersAt(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  return new Promise((resolve) => {
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
 }

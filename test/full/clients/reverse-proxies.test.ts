@@ -20,6 +20,7 @@ import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
 import { findCommand } from './command.ts';
 import {
+  answersAt,
   caddy,
   haproxy,
   nginx,
@@ -205,7 +206,7 @@ for (const [name, proxy] of Object.entries(proxies)) {
     let url = '';
 
     before(async () => {
-      running = await startProxy(proxy, path ?? '', ...blockOf(proxy), answers);
+      running = await startProxy(proxy, path ?? '', ...blockOf(proxy), answersAt);
       port = running.port;
       url = `${proxy.scheme ?? 'https'}://localhost:${port}`;
     });
@@ -346,17 +347,6 @@ for (const [name, proxy] of Object.entries(proxies)) {
       if (remaining !== undefined)
         assert.equal(Number(remaining) - Number(later.headers['x-ratelimit-remaining']), 1);
     });
-  });
-}
-
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  return new Promise((resolve) => {
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
   });
 }
 

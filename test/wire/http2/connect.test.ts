@@ -42,14 +42,17 @@ const upperCase = ({ duplex }: ClientSide) => {
   duplex.on('end', () => duplex.end());
 };
 
-test('answers 405 with Allow to CONNECT, 501 to connect-udp and connect-ip, where nothing leads elsewhere', async (t) => {
-  const { port } = await serve(t, echo);
+test('answers 405 with Allow to CONNECT, 501 to protocols that it does not know, where nothing leads elsewhere', async (t) => {
+  const { port } = await serve(t, () => assert.fail('the method of the client is unknown'));
   const session = openSession(t, port);
   const plain = await receive(session.request(target));
   assert.deepEqual([plain.status, field(plain, 'allow')], [405, 'GET, HEAD, POST, OPTIONS']);
-  for (const protocol of ['connect-udp', 'connect-ip', 'bytestream']) {
+  // h2c: HAProxy makes it of `Upgrade: h2c`.
+  for (const protocol of ['connect-udp', 'connect-ip', 'bytestream', 'h2c']) {
     const got = await receive(session.request({ ...extended, ':protocol': protocol }));
-    assert.deepEqual([got.status, JSON.parse(got.body).code], [501, 'protocol_unknown']);
+    const { code, error } = JSON.parse(got.body) as { readonly code: string; readonly error: string };
+    assert.deepEqual([got.status, code], [501, 'protocol_unknown']);
+    assert.match(error, /a proxy that makes it of Upgrade must remove that field/);
   }
 });
 

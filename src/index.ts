@@ -33,7 +33,9 @@ export {
   type Handling,
   type ReceivedMessage,
   ResourceRefused,
+  type UnjudgedMessage,
   UnprocessableMessage,
+  type Verify,
 } from './config/senders.ts';
 export type { SettingName, SettingOverrides, Settings } from './config/settings.ts';
 export type { TrustedIssuerDeclaration } from './config/trusted-issuers.ts';

@@ -86,7 +86,7 @@ async function together(path: string, errors: readonly ConfigurationError[]): Pr
 function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }: Settings): string[] {
   if (publicUrl !== undefined) return [];
   return [...senders.values()]
-    .filter(({ rule: { signature } }) => signature.kind !== 'token' && signature.signed.includes('{url}'))
+    .filter(({ rule: { signature } }) => 'signed' in signature && signature.signed.includes('{url}'))
     .map(
       ({ name }) =>
         `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,

@@ -113,6 +113,7 @@ const senderShape = Type.Object(
       }),
     ),
     handler: Type.Optional(functionAs('must be a function of ({ message, resources })')),
+    verify: Type.Optional(functionAs('must be a function of ({ body, headers, url, secrets })')),
     publicKeys: Type.Optional(
       Type.Array(Type.String(), {
         maxItems: publicKeysMax,
@@ -162,8 +163,10 @@ function inspectSender(
 ): DeclaredSender | undefined {
   const sound = inspectShape(senderShape, written, '', refuse) ?? {};
   const { description = '', preset, publicKeys = [], keysUrl, schedule, inFlightMax } = sound;
-  if (written.preset === undefined && written.signature === undefined)
-    refuse(`must have a preset (${presetNames.join(', ')}) or a signature`);
+  if (written.preset === undefined && written.signature === undefined && written.verify === undefined)
+    refuse(`must have a preset (${presetNames.join(', ')}), a signature or verify`);
+  if (written.verify !== undefined && written.signature !== undefined)
+    refuse('verify takes the place of the signature: leave one of them out');
   const rule = inspectRule(written, sound, refuse);
   const use = { name, refuse };
   const secretVariable = variables.take({ ...use, use: 'receive' }, written.secretVariable);
@@ -186,11 +189,11 @@ function inspectRule(
   written: Written,
   { preset, keep, answers, jsonInForm }: SoundParts<typeof senderShape>,
   refuse: Reporter,
-): SenderRule | undefined {
+): DeclaredSender['rule'] | undefined {
   const base = preset === undefined ? undefined : presets[preset];
   // An unknown preset is one mistake already; its missing parts are not reported again.
   const lacksBase = written.preset !== undefined && preset === undefined;
-  const signature = lacksBase ? undefined : inspectSignature(written.signature, base?.signature, refuse);
+  const signature = lacksBase ? undefined : signatureOf(written, base?.signature, refuse);
   const places = written.dedupe === undefined ? undefined : inspectPlaces('dedupe', written.dedupe, refuse);
   const type = written.type === undefined ? undefined : inspectType(written.type, refuse);
   const challenge = inspectChallenge(written.challenge, signature ?? base?.signature, refuse);
@@ -207,13 +210,25 @@ function inspectRule(
   };
 }
 
+type Signature = DeclaredSender['rule']['signature'];
+
+function signatureOf(
+  written: Written,
+  preset: SignatureRule | undefined,
+  refuse: Reporter,
+): Signature | undefined {
+  return written.verify === undefined
+    ? inspectSignature(written.signature, preset, refuse)
+    : { kind: 'function' };
+}
+
 function given<const Name extends string, Value>(name: Name, value: Value | undefined) {
   return value === undefined ? {} : ({ [name]: value } as Readonly<Record<Name, Value>>);
 }
 
 function inspectChallenge(
   written: unknown,
-  signature: SignatureRule | undefined,
+  signature: Signature | undefined,
   refuse: Reporter,
 ): Challenge | undefined {
   if (written === undefined) return undefined;
@@ -233,7 +248,7 @@ const credentials: ReadonlySet<string> = new Set(['authorization', 'cookie', 'pr
 /** Checks the header fields that are kept with a message. Secrets are refused: handlers see the kept fields, and forwarding sends them on. */
 function inspectKeep(
   written: readonly (string | undefined)[],
-  signature: SignatureRule | undefined,
+  signature: Signature | undefined,
   refuse: Reporter,
 ): readonly string[] {
   const names = written.map((name) => name?.toLowerCase() ?? '');
@@ -247,10 +262,10 @@ function inspectKeep(
 /** Keys must be of the sender's algorithm, and a sender that signs by a key pair alone needs some. */
 function inspectKeys(
   { publicKeys, keysUrl }: SoundParts<typeof senderShape>,
-  signature: SignatureRule,
+  signature: Signature,
   refuse: Reporter,
 ): void {
-  const algorithm = keyAlgorithmOf(signature);
+  const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
   for (const [member, value] of Object.entries({ publicKeys, keysUrl })) {
     if (value !== undefined && algorithm === undefined)
       refuse(`${member} has no effect, because no signature of this sender uses a key pair`);

@@ -5,7 +5,12 @@ import type { Logic } from '../model/logic/logic.ts';
 import type { JsonOptions } from '../webhooks/exact-json.ts';
 import type { PresetName } from '../webhooks/presets.ts';
 import type { SenderRule } from '../webhooks/sender-rule.ts';
-import type { HmacRule, KeyPairRule, TokenRule } from '../webhooks/signature/signature-rule.ts';
+import type {
+  HmacRule,
+  KeyPairRule,
+  SignatureRule,
+  TokenRule,
+} from '../webhooks/signature/signature-rule.ts';
 
 /** What a user writes under `senders`, by the name in the path: `{base}/webhooks/billing`. */
 /** @template R the calls on the collections; never: not known */
@@ -15,6 +20,8 @@ export type SenderDeclaration<R = never> = {
   readonly preset?: PresetName;
   /** Parts of the preset's signature, or a complete one. */
   readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | TokenRule;
+  /** Judges its messages where no rule does; takes the place of a signature. */
+  readonly verify?: Verify;
   readonly dedupe?: SenderRule['dedupe'];
   readonly type?: SenderRule['type'];
   readonly challenge?: SenderRule['challenge'];
@@ -59,7 +66,7 @@ export type DeclaredSender = {
   readonly name: string;
   readonly description: string;
   readonly preset: PresetName | null;
-  readonly rule: SenderRule;
+  readonly rule: DeclaredRule;
   readonly secretVariable: string;
   readonly publicKeys: readonly string[];
   readonly keysUrl: URL | undefined;
@@ -67,6 +74,11 @@ export type DeclaredSender = {
   readonly schedule: readonly number[];
   /** Undefined: the setting applies. */
   readonly inFlightMax: number | undefined;
+};
+
+/** The rule of a sender; `function`: `verify` of its declaration judges its messages. */
+type DeclaredRule = Omit<SenderRule, 'signature'> & {
+  readonly signature: SignatureRule | { readonly kind: 'function' };
 };
 
 export type HandOnTo =
@@ -102,7 +114,7 @@ export type Source = {
   /** Undefined: the setting applies. */
   readonly inFlightMax: number | undefined;
   /** Of a sender. */
-  readonly rule?: SenderRule;
+  readonly rule?: DeclaredRule;
 };
 
 /** A subscriber or a job, which runs on the threads of handlers. */
@@ -121,6 +133,24 @@ export function subscriberSource(name: string): string {
 export function jobSource(name: string): string {
   return `job:${name}`;
 }
+
+// The interface of functions that judge messages (§4.14.1). They run on the threads of handlers, before the message is parsed or stored.
+
+/**
+ * @returns whether the message is of the sender. What is not is refused as a wrong signature is, and so is a message for which this throws, with
+ * a line in the log
+ */
+export type Verify = (received: UnjudgedMessage) => boolean | Promise<boolean>;
+
+export type UnjudgedMessage = {
+  /** The content as it came. */
+  readonly body: Uint8Array;
+  readonly headers: Headers;
+  /** The complete URL as the sender called it: that of `COMITY_PUBLIC_URL` with the path and query of the request. */
+  readonly url: string;
+  /** Those in the sender's `secretVariable`, the newest first as written there; empty if it is not set. */
+  readonly secrets: readonly string[];
+};
 
 // The interface of handlers of received messages (§4.14.5). A handler runs on a thread of its own, outside of the request. Its writes are
 // collected until it returns, and committed in one transaction with the mark that the message is processed: all or nothing, and exactly once.

@@ -193,7 +193,26 @@ for (const [senders, sentence] of wholes) {
 }
 
 const single: readonly (readonly [unknown, ...string[]])[] = [
-  [{}, `must have a preset (${names}) or a signature`],
+  [{}, `must have a preset (${names}), a signature or verify`],
+  [{ verify: true }, 'verify must be a function of ({ body, headers, url, secrets }), not a boolean'],
+  [
+    { verify: () => true, signature: whole },
+    'verify takes the place of the signature: leave one of them out',
+  ],
+  [
+    { verify: () => true, publicKeys: ['whpk_'] },
+    'publicKeys has no effect, because no signature of this sender uses a key pair',
+  ],
+  [
+    {
+      verify: () => true,
+      challenge: {
+        ...{ method: 'GET', query: 'a' },
+        proof: { name: 'b', encoding: 'hex', prefix: '' },
+      },
+    },
+    'challenge.proof needs the secret of a signature of the kind hmac',
+  ],
   [{ preset: 'strpe' }, `preset must be one of ${names}; did you mean stripe?`],
   [{ preset: 7 }, `preset must be one of ${names}`],
   [{ preset: 'plain', handlr: 1 }, '"handlr" is not a property of a sender; did you mean handler?'],
@@ -448,6 +467,7 @@ test('a rule that is taken is one that can be verified by', () => {
     ...presetNames.map((preset) => ({ preset, ...keysOf(preset) })),
   ]) {
     const { signature } = declared(declaration).rule;
+    assert.ok(signature.kind !== 'function');
     const secret = `whsec_${Buffer.alloc(32).toString('base64')}`;
     const isHex = signature.kind === 'hmac' && signature.key === 'hex';
     const { kind } = prepareKeys(signature, [isHex ? '00ff' : secret], primitives);

@@ -315,6 +315,7 @@ export const senders: Noun = {
 };
 
 function signatureText({ signature }: ShownSender): string {
+  if (signature.kind === 'function') return 'the function verify of the configuration';
   if (signature.kind === 'token') return `a token in ${signature.header}`;
   const { header, hash, algorithm, encoding, toleranceSeconds } = signature;
   const window = toleranceSeconds === 0 ? '' : `, at most ${toleranceSeconds} s old`;

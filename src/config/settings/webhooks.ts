@@ -129,7 +129,7 @@ export const sendersSettings = section('Webhooks in', {
   ),
   hookTimeoutMs: integer(
     { unit: 'ms', default: 5000, least: 10, most: 600_000 },
-    'Time for a hook of a collection; then the request fails with 500 and nothing is written.',
+    'Time for a hook of a collection, or for `verify` of a sender; then the request fails with 500, of a sender with 503, and nothing is written.',
   ),
   actionTimeoutMs: integer(
     { unit: 'ms', default: 30_000, least: 10, most: 600_000 },

@@ -5,12 +5,17 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib';
 import type { EventHandling, SubscribedEvent } from '../../config/inspect-functions.ts';
 import type { JobRun } from '../../config/jobs.ts';
-import { type ReceivedMessage, ResourceRefused, UnprocessableMessage } from '../../config/senders.ts';
+import {
+  type ReceivedMessage,
+  ResourceRefused,
+  UnprocessableMessage,
+  type Verify,
+} from '../../config/senders.ts';
 import { type FileFields, type FileValue, withOpenFiles } from '../../model/file.ts';
 import { type JsonOptions, jsonTextOf, parseExactly } from '../../webhooks/exact-json.ts';
 import { FunctionFailed } from '../function-failed.ts';
 import { type Calls, CallWatch, callsOver, type Opened } from '../transaction/calls.ts';
-import type { FromThread, GivenMessage, Refusal, ThreadCall } from './handler-protocol.ts';
+import type { FromThread, GivenMessage, GivenUnjudged, Refusal, ThreadCall } from './handler-protocol.ts';
 
 /** Octets of a decoded body. */
 const decodedBytesMax = 256 * 1024 * 1024;
@@ -106,6 +111,22 @@ function withoutCodings(body: Uint8Array, contentEncoding: string | null): Uint8
     }
   }
   return bytes;
+}
+
+/**
+ * Has a message judged by the function of its sender, called as a member so that `this` is the declaration.
+ * @throws UnprocessableMessage if it returned false
+ */
+export async function judge(
+  sender: { readonly verify?: Verify } | undefined,
+  { of, body, fields, url, secrets }: GivenUnjudged,
+): Promise<void> {
+  if (sender?.verify === undefined) throw new Error(`the configuration has no verify for ${of}`);
+  const headers = new Headers();
+  for (let at = 0; at + 1 < fields.length; at += 2) headers.append(fields[at] ?? '', fields[at + 1] ?? '');
+  const result: unknown = await sender.verify({ body, headers, url, secrets });
+  if (result === false) throw new UnprocessableMessage('verify returned false');
+  if (result !== true) throw new TypeError(`verify must return true or false, and returned ${typeof result}`);
 }
 
 /** The content of a subscriber's message; `before` only where the event has it. */

@@ -108,8 +108,20 @@ type GivenContent = {
   readonly body: string;
 };
 
+/** A message that is not judged yet, for the `verify` of its sender. */
+export type GivenUnjudged = {
+  /** Name of the sender. */
+  readonly of: string;
+  readonly body: Uint8Array;
+  /** Alternating names and values, as they came. */
+  readonly fields: readonly string[];
+  readonly url: string;
+  readonly secrets: readonly string[];
+};
+
 export type Given =
   | { readonly kind: 'message'; readonly message: GivenMessage }
+  | ({ readonly kind: 'verify' } & GivenUnjudged)
   | ({ readonly kind: 'subscriber' | 'job' } & GivenContent);
 
 export type Task = {

@@ -38,7 +38,10 @@ export type RunOptions = {
 
 function causeOfTask({ source, given }: Task): Cause {
   return {
-    actor: given.kind === 'message' ? { kind: 'handler', id: source } : { kind: given.kind, id: given.of },
+    actor:
+      given.kind === 'message' || given.kind === 'verify'
+        ? { kind: 'handler', id: source }
+        : { kind: given.kind, id: given.of },
   };
 }
 

@@ -10,13 +10,13 @@ import { runInNewContext } from 'node:vm';
 import { parentPort, resourceLimits, workerData } from 'node:worker_threads';
 import type { SubscriberDeclaration } from '../../config/inspect-functions.ts';
 import type { JobDeclaration } from '../../config/jobs.ts';
-import type { Handler } from '../../config/senders.ts';
+import type { Handler, Verify } from '../../config/senders.ts';
 import { messagePartOctets } from '../../memory/work-rules.ts';
 import { type FileFields, fileFieldsOf } from '../../model/file.ts';
 import type { Resources } from '../../model/logic/collection-calls.ts';
 import type { Logic } from '../../model/logic/logic.ts';
 import type { Opened } from '../transaction/calls.ts';
-import { eventHandling, jobRun, receivedMessage, ThreadCalls } from './handler-arguments.ts';
+import { eventHandling, jobRun, judge, receivedMessage, ThreadCalls } from './handler-arguments.ts';
 import {
   type FromThread,
   type Given,
@@ -69,6 +69,7 @@ async function load(): Promise<Functions> {
       if (handler === undefined) throw new Error(`the configuration has no handler for ${message.sender}`);
       return handler({ ...logic, message: receivedMessage(message, heapOctetsMax) });
     }
+    if (given.kind === 'verify') return judge(senders[given.of], given);
     const { kind, of, attempt } = given;
     const declared = kind === 'subscriber' ? subscribers[of] : jobs[of];
     if (declared === undefined) throw new Error(`the configuration has no ${kind} ${of}`);
@@ -82,7 +83,7 @@ async function load(): Promise<Functions> {
 
 type Declared = {
   readonly collections?: Readonly<Record<string, { readonly schema: { readonly properties?: unknown } }>>;
-  readonly senders?: Readonly<Record<string, { readonly handler?: Handler }>>;
+  readonly senders?: Readonly<Record<string, { readonly handler?: Handler; readonly verify?: Verify }>>;
   readonly subscribers?: Readonly<Record<string, Pick<SubscriberDeclaration<Resources>, 'handler'>>>;
   readonly jobs?: Readonly<Record<string, Pick<JobDeclaration<Resources>, 'run'>>>;
 };
@@ -152,7 +153,8 @@ function serve(functions: Functions): void {
 }
 
 function isLong(given: Given): boolean {
-  return given.kind === 'message' && given.message.body.length > messagePartOctets;
+  if (given.kind === 'message') return given.message.body.length > messagePartOctets;
+  return given.kind === 'verify' && given.body.length > messagePartOctets;
 }
 
 /** A thread without work collects nothing: it would keep twice the content of the last long messages for as long as it waits. */

@@ -25,8 +25,11 @@ export type MessageFacts = {
   readonly challenge: ChallengeAnswer | undefined;
 };
 
+/** The parts of a rule that are read after the verification. */
+type FactsRule = Omit<SenderRule, 'signature'>;
+
 /** Call it only for a message with a valid signature. */
-export function factsOf(rule: SenderRule, message: Message): MessageFacts {
+export function factsOf(rule: FactsRule, message: Message): MessageFacts {
   const steps = factsInSteps(rule, message);
   for (;;) {
     const { done, value } = steps.next();
@@ -35,7 +38,7 @@ export function factsOf(rule: SenderRule, message: Message): MessageFacts {
 }
 
 /** The same for a server: yields after every few milliseconds of a long body, and never for a short one. */
-export function* factsInSteps(rule: SenderRule, message: Message): Generator<undefined, MessageFacts> {
+export function* factsInSteps(rule: FactsRule, message: Message): Generator<undefined, MessageFacts> {
   const isLong = message.body.length > parsedOctetsMax;
   const long = isLong ? { texts: yield* textsOf(message, rule) } : undefined;
   const reading = readingOf(message, long, rule.jsonInForm);
@@ -56,7 +59,7 @@ export function* factsInSteps(rule: SenderRule, message: Message): Generator<und
  * Returns the fields that are stored with a message, by lower-case name; repeated fields are joined with commas (RFC
  * 9110 §5.3).
  */
-export function keptFields(rule: SenderRule, message: Message): Readonly<Record<string, string>> {
+export function keptFields(rule: FactsRule, message: Message): Readonly<Record<string, string>> {
   const kept: Record<string, string> = {};
   for (const name of rule.keep) {
     const value = message.header(name);
@@ -76,13 +79,13 @@ export function contentFieldOf(message: Message, name: 'content-type' | 'content
 }
 
 /** Where the rule looks into JSON. */
-function pointersOf({ dedupe, type, challenge }: SenderRule): readonly string[] {
+function pointersOf({ dedupe, type, challenge }: FactsRule): readonly string[] {
   const places = [...dedupe, ...type.flat()];
   const inChallenge = challenge === undefined || isOpen(challenge) ? [] : [challenge.json, challenge.echo];
   return [...new Set([...places.flatMap((place) => ('json' in place ? [place.json] : [])), ...inChallenge])];
 }
 
-function* textsOf(message: Message, { jsonInForm, ...rule }: SenderRule): Generator<undefined, JsonTexts> {
+function* textsOf(message: Message, { jsonInForm, ...rule }: FactsRule): Generator<undefined, JsonTexts> {
   const pointers = pointersOf(rule);
   if (pointers.length === 0 || !(yield* isUtf8(message.body))) return undefined;
   const inForm = jsonInForm !== undefined && mediaTypeOf(message) === formType ? jsonInForm : undefined;

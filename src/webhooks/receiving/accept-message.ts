@@ -9,9 +9,7 @@
 import type { KeyObject } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { DeclaredSender } from '../../config/senders.ts';
-import type { Request } from '../../http/message.ts';
 import type { Problem } from '../../http/problem.ts';
-import { parseRequestTarget } from '../../http/syntax/request-target.ts';
 import { idFor } from '../../model/id.ts';
 import { type Received, receivedDocument } from '../../model/received.ts';
 import type { Observe } from '../../observe/observation.ts';
@@ -32,7 +30,6 @@ import {
   type ChallengeContent,
   challengeContent,
   isOpen,
-  type Opening,
   openChallenge,
   provenOctets,
 } from '../receive/challenge.ts';
@@ -43,7 +40,6 @@ import {
   factsInSteps,
   keptFields,
   type MessageFacts,
-  memberReader,
 } from '../receive/message-facts.ts';
 import { publicKeyOf } from '../signature/key-pair.ts';
 import { type MacPrimitives, type PreparedKeys, prepareKeys } from '../signature/mac-keys.ts';
@@ -56,6 +52,7 @@ import {
   verifyingBy,
 } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import { type Incoming, IncomingMessage, openingOf } from './incoming-message.ts';
 import { keepParts, partsOf } from './message-rows.ts';
 import { createSlicedMac } from './node-mac.ts';
 import { putBackChange } from './received/replay-by-query.ts';
@@ -66,12 +63,20 @@ import {
   receivedContentsTable,
 } from './received-tables.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
+import {
+  type FunctionThreads,
+  Unjudged,
+  type VerifyByFunction,
+  verifyingByFunction,
+} from './verify-by-function.ts';
 
 export type AcceptHooks = {
   /** Called after a new message of the sender is stored. */
   readonly accepted?: (sender: string) => void;
   /** Fetches keys that a sender publishes, through the egress guard; undefined: `keysUrl` has no effect. */
   readonly fetchKeys?: FetchKeys | undefined;
+  /** Run the `verify` of senders; undefined: none has one. */
+  readonly threads?: FunctionThreads | undefined;
 };
 
 export type Accept = {
@@ -89,13 +94,17 @@ export type Verdict =
   | { readonly ok: true; readonly challenge: ChallengeContent }
   | { readonly ok: false; readonly problem: Problem };
 
-type Verifier = { readonly keys: SenderKeys; readonly byKeys: VerifyByKeys | undefined };
+type Verifier = {
+  readonly keys: SenderKeys;
+  readonly byKeys: VerifyByKeys | undefined;
+  readonly byFunction: VerifyByFunction;
+};
 
 export function createAccept(
   services: Services,
   senders: ReadonlyMap<string, DeclaredSender>,
   secrets: Pick<SenderSecrets, 'of'>,
-  { accepted, fetchKeys }: AcceptHooks = {},
+  { accepted, fetchKeys, threads }: AcceptHooks = {},
 ): Accept {
   const { clock, observe } = services;
   const { publicUrl } = services.settings;
@@ -103,7 +112,11 @@ export function createAccept(
   const verifiers = new Map<string, Verifier>();
   for (const sender of senders.values()) {
     const keys = createSenderKeys(sender, secrets, primitives);
-    verifiers.set(sender.name, { keys, byKeys: verifyingSender(sender, fetchKeys, clock) });
+    const byKeys = verifyingSender(sender, fetchKeys, clock);
+    verifiers.set(sender.name, {
+      ...{ keys, byKeys },
+      byFunction: verifyingByFunction(sender, secrets, threads, services),
+    });
   }
   const answered = answering(services, (sender) => verifiers.get(sender.name)?.keys, primitives);
   const conclude = (
@@ -200,24 +213,17 @@ function answering(
   };
 }
 
-function openingOf({ method, target, rawFields }: Incoming): Opening {
-  const parsed = parseRequestTarget(method, target);
-  return {
-    method,
-    query: parsed !== undefined && 'query' in parsed ? parsed.query : undefined,
-    header: (name) => headerOf(rawFields, name),
-  };
-}
-
 function judge(
   { rule }: DeclaredSender,
-  { keys, byKeys }: Verifier,
+  { keys, byKeys, byFunction }: Verifier,
   message: IncomingMessage,
   { nowMs, primitives }: { readonly nowMs: number; readonly primitives: MacPrimitives<KeyObject> },
 ): MaybePromise<RuleVerdict> {
+  const { signature } = rule;
+  if (signature.kind === 'function') return byFunction(message, nowMs);
   const prepared = keys(nowMs);
   if (prepared === undefined) return noMatch;
-  return verifyByRule(rule.signature, message, prepared, { primitives, nowMs, byKeys });
+  return verifyByRule(signature, message, prepared, { primitives, nowMs, byKeys });
 }
 
 const noMatch: RuleVerdict = { ok: false, reason: 'no-match' };
@@ -247,11 +253,14 @@ function refuse({ name, rule }: DeclaredSender, reason: RefusalReason, observe: 
   };
 }
 
-/** Unavailable keys are not the message's fault: 503 makes the sender retry (§6.4). */
+const keysUnavailable = { reason: 'keys-unavailable', what: 'the keys' };
+
+/** Unavailable keys are not the message's fault, nor is a function that came to no verdict: 503 makes the sender retry (§6.4). */
 function refuseUnjudged({ name }: DeclaredSender, error: unknown, observe: Observe): Verdict {
-  if (!(error instanceof KeyDiscoveryError)) throw error;
-  observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason: 'keys-unavailable' });
-  observe({ kind: 'receiving-failed', what: `the keys of the sender ${name}`, error });
+  if (!(error instanceof KeyDiscoveryError || error instanceof Unjudged)) throw error;
+  const { reason, what } = error instanceof Unjudged ? error : keysUnavailable;
+  observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason });
+  observe({ kind: 'receiving-failed', what: `${what} of the sender ${name}`, error });
   return { ok: false, problem: { code: 'unavailable' } };
 }
 
@@ -368,67 +377,6 @@ function contentDocument({
   );
 }
 
-/*
- * A request as the rules of senders see it (§4.14.1): raw octets, separate field lines, and the URL that the sender
- * called. Nothing is joined or parsed here: a repeated field is reported as such.
- */
-
-type Incoming = Pick<Request, 'method' | 'target' | 'fields' | 'rawFields'>;
-
-/** A class, because a getter on an object literal would be created for each message (0.5 µs). */
-class IncomingMessage implements Message {
-  readonly body: Uint8Array;
-  readonly header: Message['header'];
-  readonly #request: Incoming;
-  readonly #publicUrl: string | undefined;
-  #members: ((pointer: string) => string | undefined) | undefined;
-
-  /** @param publicUrl origin that senders call; undefined: the Host of the request */
-  constructor(request: Incoming, body: Uint8Array, publicUrl: string | undefined) {
-    this.body = body;
-    this.header = (name) => headerOf(request.rawFields, name);
-    this.#request = request;
-    this.#publicUrl = publicUrl;
-  }
-
-  /** For the vendors whose signature is in the body, which is then parsed once. */
-  member(pointer: string): string | undefined {
-    this.#members ??= memberReader(this);
-    return this.#members(pointer);
-  }
-
-  /** The complete URL as called. Few vendors sign it. */
-  get url(): string {
-    return calledUrl(this.#request, this.#publicUrl);
-  }
-}
-
-/** Undefined: absent. An array: repeated. Comparing lengths first avoids lower-casing nine fields of ten. */
-function headerOf(rawFields: readonly string[], name: string): string | readonly string[] | undefined {
-  let first: string | undefined;
-  let all: string[] | undefined;
-  for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    const field = rawFields[at] ?? '';
-    if (field.length !== name.length || (field !== name && field.toLowerCase() !== name)) continue;
-    const value = rawFields[at + 1] ?? '';
-    if (first === undefined) first = value;
-    else if (all === undefined) all = [first, value];
-    else all.push(value);
-  }
-  return all ?? first;
-}
-
-/** Path and query are not normalized, because the sender signed them as they are. */
-function calledUrl({ method, target, fields }: Incoming, publicUrl: string | undefined): string {
-  const parsed = parseRequestTarget(method, target);
-  const path =
-    parsed !== undefined && parsed.form !== 'asterisk' && parsed.form !== 'authority'
-      ? `${parsed.path}${parsed.query === undefined ? '' : `?${parsed.query}`}`
-      : target;
-  const origin = publicUrl ?? `http://${fields.host ?? ''}`;
-  return `${origin.endsWith('/') ? origin.slice(0, -1) : origin}${path}`;
-}
-
 /**
  * Returns a function that formats milliseconds since the epoch as ISO 8601. It caches the last text: at full speed
  * twenty messages share a millisecond, and formatting takes 1 µs of about 20 per message.
@@ -454,6 +402,7 @@ function createSenderKeys(
   primitives: MacPrimitives<KeyObject>,
 ): SenderKeys {
   const { signature } = sender.rule;
+  if (signature.kind === 'function') return () => undefined;
   const takesOthers = keyAlgorithmOf(signature) !== undefined;
   const name = { sender: sender.name, use: 'receive' } as const;
   let madeOf: readonly SenderSecret[] | undefined;
@@ -481,7 +430,7 @@ function verifyingSender(
   fetchKeys: FetchKeys | undefined,
   nowMs: () => number,
 ): VerifyByKeys | undefined {
-  const algorithm = keyAlgorithmOf(signature);
+  const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
   if (algorithm === undefined) return undefined;
   const discovery =
     keysUrl === undefined || fetchKeys === undefined

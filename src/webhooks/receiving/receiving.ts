@@ -82,7 +82,7 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receivi
   return {
     made,
     builtIn: (serving) => [receivedResources(options, sourcesOf(configuration), serving)],
-    resources: resourcesOf(options, secrets, keys, engine),
+    resources: resourcesOf(options, secrets, keys, engine, threads),
     retention: receivingRetention(settings),
     gauges: gaugesOf(engine),
     wake: (source) => engine.wake(source),
@@ -99,11 +99,13 @@ export async function createReceiving(options: ReceivedOptions): Promise<Receivi
 
 function threadsOf(options: ReceivedOptions): HandlerThreads | undefined {
   const { configuration, settings, module } = options;
-  const handled = [...sourcesOf(configuration).values()].filter(({ handOn }) => isFunction(handOn));
+  const handled = [...sourcesOf(configuration).values()].filter(
+    ({ handOn, rule }) => isFunction(handOn) || rule?.signature.kind === 'function',
+  );
   if (handled.length === 0) return undefined;
   if (module === undefined) {
     const names = handled.map(({ name }) => name).join(', ');
-    throw new ConfigurationError([`handlers of senders, subscribers and jobs (${names}) ${moduleSentence}`]);
+    throw new ConfigurationError([`functions of senders, subscribers and jobs (${names}) ${moduleSentence}`]);
   }
   const monotonic = (): number => performance.now();
   return new HandlerThreads({ ...options, module, settings, monotonic });
@@ -140,10 +142,11 @@ function resourcesOf(
   secrets: SenderSecrets,
   { fetch: fetchKeys }: GuardedFetch,
   engine: HandingOn,
+  threads: HandlerThreads | undefined,
 ): readonly Resource[] {
   const { configuration } = options;
   const accept = createAccept(options, configuration.senders, secrets, {
-    ...{ fetchKeys, accepted: (sender) => engine.wake(sender) },
+    ...{ fetchKeys, threads, accepted: (sender) => engine.wake(sender) },
   });
   return [
     ...receiveResources(options, configuration, accept),
@@ -231,6 +234,7 @@ function givenContent(challenge: Challenge | undefined): Content {
 }
 
 function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
+  if (signature.kind === 'function') return [];
   if (signature.kind === 'token') return inFields([[signature.header, 'The secret.']]);
   const { kind, header, encoding, prefix, signed, timestamp, id } = signature;
   const before = prefix === '' ? '' : ` behind \`${prefix}\``;

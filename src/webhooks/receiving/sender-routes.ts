@@ -55,8 +55,10 @@ export type ShownSecrets = {
 };
 
 type ShownSignature = {
-  readonly kind: SignatureRule['kind'];
-  readonly header: string;
+  /** `function`: `verify` of the configuration judges, and there is nothing else. */
+  readonly kind: SignatureRule['kind'] | 'function';
+  /** Absent of `function`. */
+  readonly header?: string;
   /** Of `hmac`. */
   readonly hash?: string;
   /** Of `key-pair`. */
@@ -104,7 +106,8 @@ function secretsOf(secrets: Secrets, name: SecretName, secretVariable: string, n
   };
 }
 
-function signatureOf(signature: SignatureRule): ShownSignature {
+function signatureOf(signature: DeclaredSender['rule']['signature']): ShownSignature {
+  if (signature.kind === 'function') return { kind: signature.kind };
   const { kind, header } = signature;
   if (kind === 'token') return { kind, header };
   const { encoding, timestamp } = signature;

@@ -55,7 +55,11 @@ const lookMs = 60_000;
 /** @throws StoreUnavailable */
 export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<LoadedSenderSecrets> {
   const places = secretPlaces(options.senders.values());
-  const kept = places.filter(({ variable }) => !options.given.has(variable));
+  // A function that judges may need no secret: none is made for it.
+  const kept = places.filter(
+    ({ variable, sender, use }) =>
+      !options.given.has(variable) && (use === 'forward' || sender.rule.signature.kind !== 'function'),
+  );
   // Concurrently, so that the store commits several new secrets together.
   const made = await Promise.all(kept.map((place) => makeWhereMissing(options, place)));
   const followed = new FollowedSecrets(options, places, kept);

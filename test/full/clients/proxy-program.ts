@@ -22,6 +22,8 @@ export type ProxyProgram = {
   /** What a whole file needs around what readers are shown. */
   around?(place: Place): readonly [string, string];
   args(place: Place, file: string): readonly string[];
+  /** Default: SIGKILL. */
+  readonly stopSignal?: 'SIGTERM';
 };
 
 const certificate = '/etc/ssl/shop.example.pem';
@@ -111,7 +113,7 @@ export async function startProxy(
     stop: async () => {
       if (child.exitCode !== null) return;
       // With its workers, and at once: Caddy waits a minute for connections that have ended.
-      process.kill(-(child.pid ?? assert.fail()), 'SIGKILL');
+      process.kill(-(child.pid ?? assert.fail()), proxy.stopSignal ?? 'SIGKILL');
       await once(child, 'exit');
     },
   };

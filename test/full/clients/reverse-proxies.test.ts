@@ -1,6 +1,6 @@
 /**
- * The configurations of docs/guides/behind-a-proxy.md, as they stand there but for ports, files and names, in the real
- * proxies. What is not installed is skipped, and says so.
+ * The configurations of examples/proxies, as they stand there but for ports, files and names, in the real proxies. What is
+ * not installed is skipped, and says so.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -18,6 +18,7 @@ import { WebSocket } from 'ws';
 import { cert } from '../../accounts/mail/certificate.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
+import { until } from '../../harness/until.ts';
 import { findCommand } from './command.ts';
 import {
   answersAt,
@@ -31,7 +32,6 @@ import {
 } from './proxy-program.ts';
 
 const fieldsBytesMax = 4 * 1024;
-const guide = readFileSync('docs/guides/behind-a-proxy.md', 'utf8');
 let program: RunningServer;
 let ids: readonly string[];
 
@@ -52,18 +52,22 @@ before(async () => {
 
 after(() => program?.stop());
 
-type GuideProxy = ProxyProgram & {
-  /** Of the block in the guide. */
-  readonly language: string;
+type ExampleProxy = ProxyProgram & {
+  /** In examples/proxies. */
+  readonly example: string;
+  /** The address of Comity in it; default: 127.0.0.1:4000. */
+  readonly address?: string;
   /** Default: https. */
   readonly scheme?: 'http';
+  /** Of refused uploads whose answer it brings back; default: all. */
+  readonly refusedBytesMax?: number;
 };
 
-const proxies: Readonly<Record<string, GuideProxy>> = {
-  nginx: { ...nginx, language: 'nginx' },
+const proxies: Readonly<Record<string, ExampleProxy>> = {
+  nginx: { ...nginx, example: 'nginx.conf' },
   Apache: {
     command: 'apache2',
-    language: 'apache',
+    example: 'apache.conf',
     edits: (place) => ({
       ...tlsFiles(place),
       'Listen 443': `Listen 127.0.0.1:${place.port}`,
@@ -71,7 +75,7 @@ const proxies: Readonly<Record<string, GuideProxy>> = {
       'ServerName shop.example': 'ServerName localhost',
     }),
     around: ({ folder }) => [
-      ['mpm_event', 'authz_core', 'http2', 'proxy', 'proxy_http', 'socache_shmcb', 'ssl']
+      ['mpm_event', 'authz_core', 'headers', 'http2', 'proxy', 'proxy_http', 'socache_shmcb', 'ssl']
         .map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so\n`)
         .join('') +
         `ServerRoot ${folder}\nServerName localhost\nPidFile ${folder}/pid\nDefaultRuntimeDir ${folder}\nErrorLog ${folder}/errors\n`,
@@ -79,11 +83,12 @@ const proxies: Readonly<Record<string, GuideProxy>> = {
     ],
     args: (_place, file) => ['-D', 'FOREGROUND', '-f', file],
   },
-  HAProxy: { ...haproxy, language: 'haproxy' },
-  Caddy: { ...caddy, language: 'caddyfile' },
+  HAProxy: { ...haproxy, example: 'haproxy.cfg' },
+  Caddy: { ...caddy, example: 'Caddyfile' },
   Varnish: {
     command: 'varnishd',
-    language: 'vcl',
+    example: 'varnish.vcl',
+    address: '4000',
     scheme: 'http',
     edits: () => ({}),
     args: ({ folder, port }, file) => {
@@ -91,10 +96,45 @@ const proxies: Readonly<Record<string, GuideProxy>> = {
       return ['-F', ...state, '-a', `127.0.0.1:${port}`, '-f', file];
     },
   },
+  Squid: {
+    command: 'squid',
+    example: 'squid.conf',
+    address: 'parent 4000',
+    scheme: 'http',
+    edits: ({ port }) => ({
+      'http_port 80': `http_port 127.0.0.1:${port}`,
+      'defaultsite=shop.example': 'defaultsite=localhost',
+    }),
+    // As root it becomes the user proxy, who may write nothing in the folder of the test.
+    around: () => [
+      'pid_filename none\ncache_log /dev/null\naccess_log none\ncoredump_dir /tmp\nnetdb_filename none\n' +
+        'visible_hostname localhost\npinger_enable off\nshutdown_lifetime 0 seconds\n',
+      '',
+    ],
+    // It breaks the connection of some clients whose uploads of 25 MB are refused.
+    refusedBytesMax: 1_100_000,
+    // Killed, it leaves shared memory behind.
+    stopSignal: 'SIGTERM',
+    args: ({ port }, file) => ['-N', '-n', `comity${port}`, '-f', file],
+  },
+  lighttpd: {
+    command: 'lighttpd',
+    example: 'lighttpd.conf',
+    address: '"port" => 4000',
+    edits: (place) => ({
+      ...tlsFiles(place),
+      'server.bind = ""': 'server.bind = "127.0.0.1"',
+      'server.port = 443': `server.port = ${place.port}`,
+      '/var/www/html': place.folder,
+    }),
+    around: ({ folder }) => [`server.upload-dirs = ("${folder}")\n`, ''],
+    args: (_place, file) => ['-D', '-f', file],
+  },
   Envoy: {
     command: 'envoy',
     file: 'configuration.yaml',
-    language: 'yaml',
+    example: 'envoy.yaml',
+    address: 'port_value: 4000',
     edits: (place) => ({
       ...tlsFiles(place),
       'address: 0.0.0.0, port_value: 443': `address: 127.0.0.1, port_value: ${place.port}`,
@@ -103,7 +143,7 @@ const proxies: Readonly<Record<string, GuideProxy>> = {
   },
   h2o: {
     command: 'h2o',
-    language: 'h2o',
+    example: 'h2o.conf',
     edits: (place) => ({
       ...tlsFiles(place),
       'port: 443': `host: 127.0.0.1\n  port: ${place.port}`,
@@ -117,14 +157,13 @@ const proxies: Readonly<Record<string, GuideProxy>> = {
   },
 };
 
-/** The block of the guide, and the address of the program in it. */
-function blockOf({
-  language,
-}: GuideProxy): readonly [block: string, edits: Readonly<Record<string, string>>] {
-  const block = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1];
-  assert.ok(block !== undefined, `the guide has a block of ${language}`);
-  const port = language === 'vcl' || language === 'yaml' ? '4000' : '127.0.0.1:4000';
-  return [block, { [port]: port.replace('4000', String(program.port)) }];
+/** The configuration, and the address of the program in it. */
+function readExample({
+  example,
+  address = '127.0.0.1:4000',
+}: ExampleProxy): readonly [text: string, edits: Readonly<Record<string, string>>] {
+  const text = readFileSync(join('examples/proxies', example), 'utf8');
+  return [text, { [address]: address.replace('4000', String(program.port)) }];
 }
 
 const json = { 'content-type': 'application/json' };
@@ -206,7 +245,7 @@ for (const [name, proxy] of Object.entries(proxies)) {
     let url = '';
 
     before(async () => {
-      running = await startProxy(proxy, path ?? '', ...blockOf(proxy), answersAt);
+      running = await startProxy(proxy, path ?? '', ...readExample(proxy), answersAt);
       port = running.port;
       url = `${proxy.scheme ?? 'https'}://localhost:${port}`;
     });
@@ -236,6 +275,25 @@ for (const [name, proxy] of Object.entries(proxies)) {
       const again = await ask('/api/v1/categories', { headers: { 'if-none-match': tag } });
       await again.body.dump();
       assert.equal(again.statusCode, 304);
+    });
+
+    test('leaves the entity tag of a long response good for If-Match', async () => {
+      const made = await ask('/api/v1/articles', {
+        method: 'POST',
+        headers: json,
+        body: JSON.stringify({ title: 'long', body: 'text '.repeat(2000) }),
+      });
+      const { id } = (await made.body.json()) as { readonly id: string };
+      const read = await ask(`/api/v1/articles/${id}`, { headers: { 'accept-encoding': 'gzip' } });
+      await read.body.dump();
+      assert.equal(read.headers['content-encoding'], 'gzip');
+      const changed = await ask(`/api/v1/articles/${id}`, {
+        method: 'PATCH',
+        headers: { ...json, 'if-match': String(read.headers.etag) },
+        body: '{"title":"changed"}',
+      });
+      await changed.body.dump();
+      assert.equal(changed.statusCode, 200);
     });
 
     test('lets QUERY through, with its content', async () => {
@@ -276,7 +334,32 @@ for (const [name, proxy] of Object.entries(proxies)) {
       const { body } = await ask('/api/v1/events', { headers: { accept: 'text/event-stream' } });
       const [chunk] = (await once(body, 'data')) as [Buffer];
       assert.match(String(chunk), /^: comity events/);
+      for (const name of ['one', 'two']) {
+        const made = await program.send('POST', '/api/v1/categories', { json: { name } });
+        const { id } = made.json() as { readonly id: string };
+        let received = '';
+        while (!received.includes(id)) received += String((await once(body, 'data'))[0]);
+      }
       body.destroy();
+    });
+
+    test('passes content on that waits for 100 (Continue)', async () => {
+      const headers = { ...json, 'x-api-key': adminKey, expect: '100-continue' };
+      const content = Buffer.from(JSON.stringify({ name: 'x'.repeat(20_000) }));
+      const options = { method: 'POST', headers };
+      const target = `${url}/api/v1/categories`;
+      assert.equal(await uploadTo(target, options, Readable.from([content]), content.length), 201);
+    });
+
+    test('passes content on as it comes', async () => {
+      const socket = open();
+      const fields = `Host: localhost\r\nX-API-Key: ${adminKey}\r\nContent-Type: application/json\r\n`;
+      socket.write(`POST /api/v1/categories HTTP/1.1\r\n${fields}Content-Length: 900000\r\n\r\n{"name":"`);
+      socket.write('x'.repeat(600_000));
+      // The other one asks for the metrics.
+      await until(async () => (await requestsUnderWay()) === 2);
+      socket.destroy();
+      await until(async () => (await requestsUnderWay()) === 1);
     });
 
     test('passes a WebSocket on', async () => {
@@ -289,7 +372,9 @@ for (const [name, proxy] of Object.entries(proxies)) {
       await once(socket, 'close');
     });
 
-    for (const { bytes, refusals: names, framings } of uploads)
+    for (const { bytes, refusals: names, framings } of uploads.filter(
+      (each) => each.bytes <= (proxy.refusedBytesMax ?? Infinity),
+    ))
       test(`brings every refusal of ${bytes / 1_000_000} MB back`, async () => {
         const seen: string[] = [];
         const expected: string[] = [];
@@ -348,6 +433,11 @@ for (const [name, proxy] of Object.entries(proxies)) {
         assert.equal(Number(remaining) - Number(later.headers['x-ratelimit-remaining']), 1);
     });
   });
+}
+
+async function requestsUnderWay(): Promise<number> {
+  const { body } = await program.send('GET', '/metrics');
+  return Number(/^comity_requests_under_way (\d+)$/m.exec(body)?.[1]);
 }
 
 /** What an attempt to upgrade to h2c is answered. */

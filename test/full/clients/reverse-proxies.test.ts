@@ -284,6 +284,10 @@ for (const [name, proxy] of Object.entries(proxies)) {
         body: JSON.stringify({ title: 'long', body: 'text '.repeat(2000) }),
       });
       const { id } = (await made.body.json()) as { readonly id: string };
+      const plain = await ask(`/api/v1/articles/${id}`);
+      await plain.body.dump();
+      const direct = await program.send('GET', `/api/v1/articles/${id}`);
+      assert.equal(plain.headers.etag, direct.headers.etag);
       const read = await ask(`/api/v1/articles/${id}`, { headers: { 'accept-encoding': 'gzip' } });
       await read.body.dump();
       assert.equal(read.headers['content-encoding'], 'gzip');

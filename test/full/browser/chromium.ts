@@ -10,7 +10,6 @@ const flags = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
-  '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update',
@@ -19,7 +18,10 @@ const flags = [
 
 const unpacked = join(repositoryRoot, 'node_modules/.cache/browser');
 
-export async function openBrowser(): Promise<Browser> {
+/** An origin that is asked over HTTP/3 from the first request on, and the digest of its certificate's public key, in base64. */
+export type Http3Origin = { readonly origin: string; readonly keyDigest: string };
+
+export async function openBrowser(http3?: Http3Origin): Promise<Browser> {
   // Makes the package unpack NSS and what else Chromium links to: a fresh machine may have none of it.
   process.env.VERCEL = '1';
   unpackOnce();
@@ -30,7 +32,16 @@ export async function openBrowser(): Promise<Browser> {
   const executablePath = await packed.executablePath();
   if (TMPDIR === undefined) delete process.env.TMPDIR;
   else process.env.TMPDIR = TMPDIR;
-  return chromium.launch({ executablePath, headless: true, args: flags });
+  const args =
+    http3 === undefined
+      ? [...flags, '--disable-quic']
+      : [
+          ...flags,
+          `--origin-to-force-quic-on=${http3.origin}`,
+          // Over QUIC, ignoreHTTPSErrors is not enough.
+          `--ignore-certificate-errors-spki-list=${http3.keyDigest}`,
+        ];
+  return chromium.launch({ executablePath, headless: true, args });
 }
 
 /** The package writes each file where others find it half written, and test files run beside each other: what is renamed is whole. */

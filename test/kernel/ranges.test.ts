@@ -247,8 +247,10 @@ for (const path of ['file', 'octets']) {
     test('has the fields of the whole in a part', async () => {
       const ranged = await send('GET', path, ['Range: bytes=0-9']);
       const { fields } = await send('GET', path, []);
+      assert.ok(ranged.fields.has('date'));
       for (const [name, value] of fields) {
-        if (name !== 'content-length') assert.equal(ranged.fields.get(name), value, name);
+        // The time of the second answer may be of the next second.
+        if (name !== 'content-length' && name !== 'date') assert.equal(ranged.fields.get(name), value, name);
       }
       assert.equal(ranged.fields.get('x-content-type-options'), 'nosniff');
     });

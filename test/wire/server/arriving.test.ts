@@ -103,13 +103,14 @@ test('refuses to open the content of a request twice, or after it was read', asy
 
 test('stops a client while its reader is slow, and blames it for none of the time', async (t) => {
   const gate = Promise.withResolvers<void>();
-  const limits = { contentTimeoutMs: 100, contentGraceMs: 40, contentBytesPerSecondMin: MiB };
+  // Long enough that a client of this process, on a busy machine, is not slow itself.
+  const limits = { contentTimeoutMs: 500, contentGraceMs: 200, contentBytesPerSecondMin: MiB };
   const { open, listener } = await serveTaking(t, { bytesMax: 100 * MiB, each: () => gate.promise }, limits);
   const bytes = 60 * MiB;
   const client = (await open()).send(head(`Content-Length: ${bytes}\r\n`));
   const sent = Promise.withResolvers<void>();
   client.socket.write(Buffer.alloc(bytes), () => sent.resolve());
-  await pause(500);
+  await pause(3 * limits.contentTimeoutMs);
   assert.ok(client.socket.writableLength > 0, 'the system holds it');
   assert.equal(listener.counts().requests, 1);
   gate.resolve();

@@ -44,7 +44,11 @@ export function converseHttp2(
   const cut = () => stream.close(constants.NGHTTP2_CANCEL);
   const wire = new WebSocketWire({ stream, cut }, compression, options);
   if (!stream.destroyed && !stream.closed) {
-    stream.respond([':status', '200', ...switchingFields(options, compression)]);
+    const fields = switchingFields(options, compression);
+    // A client of HTTP/2 sends no key (RFC 8441 §5). Envoy passes on that of a client of HTTP/1.1, and the answer to it.
+    const key = keyOf(call.rawFields);
+    const accept = key === '' ? [] : ['sec-websocket-accept', acceptOf(key)];
+    stream.respond([':status', '200', ...fields, ...accept]);
   }
   wire.open(new Uint8Array());
   return wire;
@@ -86,9 +90,7 @@ function switchingFields(
 }
 
 function switchingHead(rawFields: readonly string[], fields: readonly string[]): string {
-  const accept = createHash('sha1')
-    .update(keyOf(rawFields) + websocketGuid)
-    .digest('base64');
+  const accept = acceptOf(keyOf(rawFields));
   let head = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n`;
   for (let index = 0; index + 1 < fields.length; index += 2) {
     head += `${fields[index]}: ${fields[index + 1]}\r\n`;
@@ -96,7 +98,13 @@ function switchingHead(rawFields: readonly string[], fields: readonly string[]):
   return `${head}\r\n`;
 }
 
-/** The kernel has checked that it is there once. */
+function acceptOf(key: string): string {
+  return createHash('sha1')
+    .update(key + websocketGuid)
+    .digest('base64');
+}
+
+/** Over HTTP/1.1 the kernel has checked that it is there once; over HTTP/2 it is empty if it is absent. */
 function keyOf(rawFields: readonly string[]): string {
   for (let index = 0; index + 1 < rawFields.length; index += 2) {
     if (rawFields[index]?.toLowerCase() === 'sec-websocket-key') return (rawFields[index + 1] ?? '').trim();

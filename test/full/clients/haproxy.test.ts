@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { request } from 'undici';
+import { WebSocket } from 'ws';
 import { cert } from '../../accounts/mail/certificate.ts';
 import { adminKey } from '../../harness/exchange.ts';
 import { type RunningServer, startServer } from '../../harness/running-server.ts';
@@ -94,7 +95,7 @@ test('HAProxy makes an extended CONNECT of Upgrade: h2c, which Comity refuses, b
   assert.match(await offerH2c(port, 'POST', '/api/v1/categories', '{"name":"new"}'), /^HTTP\/1\.1 201 /);
 });
 
-test('without Upgrade, which examples/proxies/haproxy.cfg removes, each method is answered over HTTP/2', {
+test('without Upgrade, which examples/proxies/haproxy.cfg removes, each method is answered over HTTP/2, and a WebSocket', {
   skip,
 }, async (t) => {
   const { program, port } = await open(t, overHttp2);
@@ -103,6 +104,10 @@ test('without Upgrade, which examples/proxies/haproxy.cfg removes, each method i
   assert.match(await offerH2c(port, 'QUERY', '/api/v1/categories', '{"limit":1}'), /^HTTP\/1\.1 200 /);
   assert.match(await offerH2c(port, 'DELETE', member), /^HTTP\/1\.1 204 /);
   assert.equal((await program.send('GET', member)).status, 404);
+  const socket = new WebSocket(`wss://localhost:${port}/api/v1/realtime`, 'comity.v1', { ca: cert });
+  await once(socket, 'open');
+  socket.close(1000);
+  await once(socket, 'close');
 });
 
 test('with http-no-delay, an event comes at once; without it, 200 ms later', { skip }, async (t) => {

@@ -185,6 +185,26 @@ test('hands an extended CONNECT for a WebSocket on as GET, answers 200 and makes
   while (listener.counts().sockets > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
+for (const [what, key, accept] of [
+  [
+    'answers the key of RFC 6455 §1.3, which Envoy passes on',
+    'dGhlIHNhbXBsZSBub25jZQ==',
+    's3pPLMBiTxaQ9kYGzzhZRbK+xOo=',
+  ],
+  ['makes nothing of an absent key', undefined, undefined],
+] as const) {
+  test(`${what}, in the 200 to an extended CONNECT for a WebSocket`, async (t) => {
+    const { answer } = createConversation();
+    const { port } = await serve(t, answer);
+    const fields = key === undefined ? websocket : { ...websocket, 'sec-websocket-key': key };
+    const stream = openSession(t, port).request(fields);
+    stream.on('error', () => undefined);
+    const [head] = (await once(stream, 'response')) as [Record<string, unknown>];
+    assert.deepEqual([head[':status'], head['sec-websocket-accept']], [200, accept]);
+    stream.close(8);
+  });
+}
+
 test('closes a conversation whose client had ended its side before it was open', async (t) => {
   const { answer, closed } = createConversation();
   const { port } = await serve(t, async () => {

@@ -12,6 +12,7 @@ export type Verdict =
   | 'missing'
   | 'malformed'
   | 'no-match'
+  | 'unexpected'
   | 'stale'
   | 'ahead'
   | 'other-scheme';

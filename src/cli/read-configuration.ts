@@ -17,6 +17,7 @@ import { readSenderSecrets } from '../config/sender-secrets.ts';
 import type { DeclaredSender } from '../config/senders.ts';
 import { type SettingOverrides, type Settings, settings } from '../config/settings.ts';
 import { readTraceTarget, type TraceTarget } from '../observe/tracing.ts';
+import { signsUrl } from '../webhooks/signature/signature-rule.ts';
 import type { Terminal } from './terminal.ts';
 
 export type Reading = {
@@ -86,7 +87,7 @@ async function together(path: string, errors: readonly ConfigurationError[]): Pr
 function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }: Settings): string[] {
   if (publicUrl !== undefined) return [];
   return [...senders.values()]
-    .filter(({ rule: { signature } }) => 'signed' in signature && signature.signed.includes('{url}'))
+    .filter(({ rule: { signature } }) => signature.kind !== 'function' && signsUrl(signature))
     .map(
       ({ name }) =>
         `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,

@@ -6,13 +6,14 @@ import { type TInteger, type TOptional, Type } from 'typebox';
 import { schemes } from '../model/endpoint.ts';
 import { presetNames, presets } from '../webhooks/presets.ts';
 import type { Challenge, Place, SenderRule } from '../webhooks/sender-rule.ts';
-import { publicKeyOf } from '../webhooks/signature/key-pair.ts';
+import { type PublicJwk, publicKeyOf } from '../webhooks/signature/key-pair.ts';
 import {
-  type KeyPairAlgorithm,
+  type KeyAlgorithm,
   keyAlgorithmOf,
   type SignatureRule,
+  usesSecrets,
 } from '../webhooks/signature/signature-rule.ts';
-import { inspectSignature } from './inspect-signature.ts';
+import { inspectNamed, inspectSignature } from './inspect-signature.ts';
 import { isRecord, kindOf } from './inspection.ts';
 import { isLoopbackHost } from './oauth-providers.ts';
 import { reservedHeaderNames } from './reserved-names.ts';
@@ -99,6 +100,8 @@ function amongStatuses<const Status extends number>(...statuses: readonly Status
     Type.Refine(Type.Unknown({ must }), (written) => statuses.some((status) => status === written)),
   );
 }
+const keysUrlRule =
+  'must be an https URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)';
 const senderShape = Type.Object(
   {
     description: descriptionShape,
@@ -115,14 +118,17 @@ const senderShape = Type.Object(
     handler: Type.Optional(functionAs('must be a function of ({ message, resources })')),
     verify: Type.Optional(functionAs('must be a function of ({ body, headers, url, secrets })')),
     publicKeys: Type.Optional(
-      Type.Array(Type.String(), {
-        maxItems: publicKeysMax,
-        must: `must be a list of at most ${publicKeysMax} public keys`,
-      }),
+      Type.Array(
+        Type.Unsafe<string | PublicJwk>(Type.Union([Type.String(), Type.Object({ kty: Type.String() })])),
+        {
+          maxItems: publicKeysMax,
+          must: `must be a list of at most ${publicKeysMax} public keys`,
+        },
+      ),
     ),
     keysUrl: Type.Optional(
       textThat(isTrustworthy, {
-        must: 'must be an https URL without user and fragment (http:// only for 127.0.0.1, [::1] and localhost)',
+        must: keysUrlRule,
       }),
     ),
     schedule: Type.Optional(scheduleShape),
@@ -162,7 +168,7 @@ function inspectSender(
   refuse: Reporter,
 ): DeclaredSender | undefined {
   const sound = inspectShape(senderShape, written, '', refuse) ?? {};
-  const { description = '', preset, publicKeys = [], keysUrl, schedule, inFlightMax } = sound;
+  const { description = '', preset, publicKeys = [], schedule, inFlightMax } = sound;
   if (written.preset === undefined && written.signature === undefined && written.verify === undefined)
     refuse(`must have a preset (${presetNames.join(', ')}), a signature or verify`);
   if (written.verify !== undefined && written.signature !== undefined)
@@ -176,7 +182,8 @@ function inspectSender(
     refuse,
   );
   if (rule === undefined) return undefined;
-  inspectKeys(sound, rule.signature, refuse);
+  if (rule.signature.kind !== 'function') inspectNamed(rule.signature, refuse);
+  const keysUrl = inspectKeys(sound, rule.signature, refuse);
   return {
     ...{ name, description, preset: preset ?? null, rule, secretVariable, publicKeys, handOn, inFlightMax },
     keysUrl: keysUrl === undefined ? undefined : new URL(keysUrl),
@@ -259,26 +266,31 @@ function inspectKeep(
   return [...new Set(names)];
 }
 
-/** Keys must be of the sender's algorithm, and a sender that signs by a key pair alone needs some. */
+/**
+ * Keys must be of the sender's algorithm, and a sender that signs by a key pair alone needs some.
+ * @returns the URL of its JWK set: the declared one, or else that of its rule unless there are keys
+ */
 function inspectKeys(
   { publicKeys, keysUrl }: SoundParts<typeof senderShape>,
   signature: Signature,
   refuse: Reporter,
-): void {
+): string | undefined {
   const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
   for (const [member, value] of Object.entries({ publicKeys, keysUrl })) {
     if (value !== undefined && algorithm === undefined)
       refuse(`${member} has no effect, because no signature of this sender uses a key pair`);
   }
-  if (algorithm === undefined) return;
-  if (keysUrl !== undefined && algorithm !== 'ed25519')
-    refuse(`keysUrl has no effect: it serves keys of Ed25519, and this sender signs by ${algorithm}`);
-  if (signature.kind === 'key-pair' && publicKeys === undefined && keysUrl === undefined)
-    refuse('must have publicKeys, by which its signatures are verified');
+  if (algorithm === undefined) return undefined;
+  const written =
+    keysUrl ?? (publicKeys === undefined && signature.kind === 'jwt' ? signature.keysUrl : undefined);
+  if (written !== undefined && !isTrustworthy(written)) refuse(`signature.keysUrl ${keysUrlRule}`);
+  if (!usesSecrets(signature) && publicKeys === undefined && written === undefined)
+    refuse('must have publicKeys or keysUrl, by which its signatures are verified');
   for (const [at, key] of (publicKeys ?? []).entries()) {
     const fault = faultOfKey(key ?? '', algorithm);
     if (fault !== undefined) refuse(`publicKeys[${at}]: ${fault}`);
   }
+  return written;
 }
 
 /** The keys decide which signatures are valid, so they must arrive unaltered. */
@@ -290,7 +302,7 @@ function isTrustworthy(written: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-function faultOfKey(key: string, algorithm: KeyPairAlgorithm): string | undefined {
+function faultOfKey(key: string | PublicJwk, algorithm: KeyAlgorithm): string | undefined {
   try {
     publicKeyOf(key, algorithm);
     return undefined;

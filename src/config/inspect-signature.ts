@@ -5,6 +5,7 @@
 import { Type } from 'typebox';
 import type {
   HmacRule,
+  JwtRule,
   KeyPairRule,
   SignatureRule,
   TokenRule,
@@ -29,7 +30,7 @@ const parameterCharactersMax = 64;
 /** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
-const kinds = ['hmac', 'key-pair', 'token'] as const;
+const kinds = ['hmac', 'key-pair', 'jwt', 'token'] as const;
 const neededParts = ['encoding', 'prefix', 'separator', 'signed', 'toleranceSeconds'] as const;
 const needed = {
   hmac: ['header', 'hash', ...neededParts, 'key'],
@@ -97,6 +98,38 @@ const tokenShape = Type.Object({
   prefix: Type.Optional(textUpTo(prefixCharactersMax)),
 });
 
+const claimCharactersMax = 2000;
+const namesMax = 32;
+const claimText = Type.String({
+  maxLength: claimCharactersMax,
+  must: `must be a text of at most ${claimCharactersMax} characters`,
+});
+const claimTexts = Type.Optional(
+  Type.Union([claimText, Type.Array(claimText, { minItems: 1, maxItems: namesMax })], {
+    must: `must be a text or a list of 1 to ${namesMax}`,
+  }),
+);
+const jwtShape = Type.Object({
+  ...unshaped('kind'),
+  header: fieldPlace,
+  prefix: Type.Optional(textUpTo(prefixCharactersMax)),
+  algorithm: among('HS256', 'RS256', 'ES256', 'EdDSA'),
+  issuer: claimTexts,
+  audience: claimTexts,
+  subject: Type.Optional(claimText),
+  email: Type.Optional(claimText),
+  contentDigest: Type.Optional(
+    Type.Object(
+      { claim: textUpTo(parameterCharactersMax), encoding: among('hex', 'base64', 'base64url') },
+      { additionalProperties: false },
+    ),
+  ),
+  signsContent: Type.Optional(Type.Boolean()),
+  toleranceSeconds: wholeWithin(0, toleranceSecondsMax),
+  ...unshaped('keysUrl'),
+});
+const jwtNeeded = ['header', 'algorithm', 'toleranceSeconds'] as const;
+
 function among(...values: readonly unknown[]) {
   const must = `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
   return Type.Refine(Type.Unknown({ must }), (written) => values.includes(written));
@@ -115,6 +148,7 @@ export function inspectSignature(
   }
   const { kind = preset?.kind ?? 'hmac' } = written;
   if (kind === 'token') return inspectToken(written, preset, refuse);
+  if (kind === 'jwt') return inspectJwt(written, preset?.kind === 'jwt' ? preset : undefined, refuse);
   if (kind === 'hmac' || kind === 'key-pair')
     return inspectSigning(kind, written, preset?.kind === kind ? preset : undefined, refuse);
   const meant = typeof kind === 'string' ? suggestion(kind, kinds) : '';
@@ -133,6 +167,53 @@ function inspectToken(
   if (header === undefined) return undefined;
   const before = prefix ?? base?.prefix;
   return { kind: 'token', header: placeOf(header), ...(before === undefined ? {} : { prefix: before }) };
+}
+
+/** A token proves nothing to this receiver unless a claim is about it, or about the content. */
+function inspectJwt(written: Written, preset: JwtRule | undefined, refuse: Reporter): JwtRule | undefined {
+  let isSound = true;
+  const report: Reporter = (sentence) => {
+    isSound = false;
+    refuse(sentence);
+  };
+  const rule: Record<string, unknown> = { ...preset, ...written, kind: 'jwt' };
+  const missing = jwtNeeded.filter((name) => rule[name] === undefined);
+  if (missing.length > 0) {
+    refuse(`signature lacks ${missing.join(', ')}; a rule of the kind jwt needs ${jwtNeeded.join(', ')}`);
+    return undefined;
+  }
+  const sound = inspectShape(jwtShape, rule, 'signature', report) as Partial<JwtRule> | undefined;
+  if (sound === undefined || !isSound) return undefined;
+  const { audience, subject, contentDigest, signsContent, header = '' } = sound;
+  if (audience === undefined && subject === undefined && contentDigest === undefined)
+    report(
+      'signature must have an audience, a subject or a contentDigest: Comity would accept every token of the sender',
+    );
+  if (contentDigest === undefined && signsContent !== false)
+    report(
+      'signature must have a contentDigest: a token without one does not prove the content (signsContent: false takes it from a sender that signs none)',
+    );
+  if (contentDigest !== undefined && signsContent === false)
+    report('signature.signsContent is false, but contentDigest names the claim that covers the content');
+  return isSound ? { ...(rule as JwtRule), header: placeOf(header) } : undefined;
+}
+
+const claimMeanings = {
+  issuer: 'the value of iss in its tokens',
+  audience: 'the value of aud in its tokens',
+  subject: 'the value of sub in its tokens',
+  email: 'the address of the service account that signs',
+} as const;
+
+/** Refuses a rule whose preset leaves to the declaration what only its author knows. */
+export function inspectNamed(rule: SignatureRule, refuse: Reporter): void {
+  if (rule.kind !== 'jwt') return;
+  for (const [name, meaning] of Object.entries(claimMeanings) as [keyof typeof claimMeanings, string][]) {
+    if ([rule[name]].flat().includes(''))
+      refuse(
+        `signature.${name} must be set: ${meaning}, without which messages for others would be accepted`,
+      );
+  }
 }
 
 type SigningRule = HmacRule | KeyPairRule;

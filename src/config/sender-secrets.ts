@@ -3,6 +3,7 @@
  * commas, of which any verifies and the first signs forwarded messages. All mistakes are reported at once, and no message repeats a secret.
  */
 import { hexKey, standardKey } from '../webhooks/signature/mac-keys.ts';
+import { usesSecrets } from '../webhooks/signature/signature-rule.ts';
 import { ConfigurationError, nearest } from './inspection.ts';
 import { type Environment, withSecretFiles } from './load-settings.ts';
 import type { DeclaredSender } from './senders.ts';
@@ -139,10 +140,9 @@ export function secretPlaces(senders: Iterable<DeclaredSender>): readonly Secret
   return [...senders].flatMap((sender) => {
     const { name, secretVariable, handOn } = sender;
     // A sender that signs by a key pair has no secret that the receiver knows.
-    const receive =
-      sender.rule.signature.kind === 'key-pair'
-        ? []
-        : [{ sender, name, use: 'receive', variable: secretVariable } as const];
+    const receive = usesSecrets(sender.rule.signature)
+      ? [{ sender, name, use: 'receive', variable: secretVariable } as const]
+      : [];
     if (handOn.kind !== 'forward') return receive;
     return [...receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
   });

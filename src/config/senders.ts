@@ -5,8 +5,10 @@ import type { Logic } from '../model/logic/logic.ts';
 import type { JsonOptions } from '../webhooks/exact-json.ts';
 import type { PresetName } from '../webhooks/presets.ts';
 import type { SenderRule } from '../webhooks/sender-rule.ts';
+import type { PublicJwk } from '../webhooks/signature/key-pair.ts';
 import type {
   HmacRule,
+  JwtRule,
   KeyPairRule,
   SignatureRule,
   TokenRule,
@@ -19,7 +21,7 @@ export type SenderDeclaration<R = never> = {
   /** A preset: `stripe`, `github`, `standard`... The members below replace single parts of it. */
   readonly preset?: PresetName;
   /** Parts of the preset's signature, or a complete one. */
-  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | TokenRule;
+  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | Partial<JwtRule> | TokenRule;
   /** Judges its messages where no rule does; takes the place of a signature. */
   readonly verify?: Verify;
   readonly dedupe?: SenderRule['dedupe'];
@@ -37,10 +39,10 @@ export type SenderDeclaration<R = never> = {
   readonly secretVariable?: string;
   /**
    * Public keys of a sender that signs by a key pair, or beside its secrets (`v1a`). Ed25519: `whpk_` and base64, or 64 hexadecimal digits;
-   * ECDSA and RSA: base64 or PEM of a SubjectPublicKeyInfo.
+   * ECDSA and RSA: base64 or PEM of a SubjectPublicKeyInfo. Any of them: a JWK (RFC 7517).
    */
-  readonly publicKeys?: readonly string[];
-  /** URL of a JWKS with such keys of Ed25519, fetched through the egress guard. */
+  readonly publicKeys?: readonly (string | PublicJwk)[];
+  /** URL of a JWK set with such keys, fetched through the egress guard. Default: that of the preset, if it has one. */
   readonly keysUrl?: string;
   /** Processes its messages. Without `handler` and `forward`, messages wait in the inbox to be marked. */
   readonly handler?: Handler<R>;
@@ -68,7 +70,7 @@ export type DeclaredSender = {
   readonly preset: PresetName | null;
   readonly rule: DeclaredRule;
   readonly secretVariable: string;
-  readonly publicKeys: readonly string[];
+  readonly publicKeys: readonly (string | PublicJwk)[];
   readonly keysUrl: URL | undefined;
   readonly handOn: HandOnTo;
   readonly schedule: readonly number[];

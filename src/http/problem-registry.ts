@@ -82,7 +82,7 @@ const badRequestProblems = {
     message: 'invalid signature',
     retry: 'no',
     meaning:
-      'A webhook has no signature that one of the secrets of its sender made over exactly these octets; `reason` is `missing`, `malformed` or `no-match`.',
+      'A webhook has no signature that one of the secrets of its sender made over exactly these octets; `reason` is `missing`, `malformed` or `no-match`, or `unexpected` for one that is signed for another receiver.',
   },
   signature_stale: {
     status: 400,

@@ -33,6 +33,7 @@ export type {
   SignedChallenge,
 } from './sender-rule.ts';
 export type { Ed25519PrivateJwk, Ed25519PublicJwk } from './signature/ed25519.ts';
+export type { PublicJwk, PublicKey } from './signature/key-pair.ts';
 export type { Body } from './signature/octets.ts';
 export {
   type PlainVerdict,
@@ -58,6 +59,9 @@ export type {
   FieldValue,
   Hash,
   HmacRule,
+  JwtAlgorithm,
+  JwtRule,
+  KeyAlgorithm,
   KeyPairAlgorithm,
   KeyPairRule,
   RefusalReason,

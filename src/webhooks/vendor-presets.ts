@@ -71,6 +71,22 @@ const dropbox: SenderRule = {
   keep: [],
 };
 
+/**
+ * Google Cloud Pub/Sub, push with authentication: an OpenID Connect token of the service account of the subscription. Anyone may push with
+ * a token of their own service account, so the declaration must name the audience and the e-mail address. The body is not signed.
+ */
+const googlePubsub: SenderRule = {
+  signature: {
+    ...{ kind: 'jwt', header: 'authorization', prefix: 'Bearer ', algorithm: 'RS256' },
+    issuer: ['https://accounts.google.com', 'accounts.google.com'],
+    ...{ audience: '', email: '', signsContent: false, toleranceSeconds: 0 },
+    keysUrl: 'https://www.googleapis.com/oauth2/v3/certs',
+  },
+  dedupe: [{ json: '/message/messageId' }],
+  type: [[{ json: '/message/attributes/eventType' }], [{ json: '/subscription' }]],
+  keep: [],
+};
+
 /** HubSpot, version 3: the method, the URL, the body and a time in milliseconds; several events in an array. */
 const hubspot: SenderRule = {
   signature: {
@@ -204,6 +220,33 @@ const pagerduty: SenderRule = {
   dedupe: [{ json: '/event/id' }],
   type: [[{ json: '/event/event_type' }]],
   keep: ['x-webhook-id'],
+};
+
+/**
+ * Plaid: a JWT with the digest of the body. Its keys are got by a request with credentials (`/webhook_verification_key/get`), so the
+ * declaration has them as JWKs. Bodies have no id, and equal ones are different messages: the token identifies a message.
+ */
+const plaid: SenderRule = {
+  signature: {
+    ...{ kind: 'jwt', header: 'plaid-verification', algorithm: 'ES256', toleranceSeconds: 300 },
+    contentDigest: { claim: 'request_body_sha256', encoding: 'hex' },
+  },
+  dedupe: [{ header: 'plaid-verification' }],
+  type: [[{ json: '/webhook_type' }, { json: '/webhook_code' }]],
+  answers: { accepted: 200 },
+  keep: [],
+};
+
+/** QStash of Upstash: a JWT by the current or the next signing key, with the URL and the digest of the body. */
+const qstash: SenderRule = {
+  signature: {
+    ...{ kind: 'jwt', header: 'upstash-signature', algorithm: 'HS256', toleranceSeconds: 0 },
+    ...{ issuer: 'Upstash', subject: '{url}' },
+    contentDigest: { claim: 'body', encoding: 'base64url' },
+  },
+  dedupe: [{ header: 'upstash-message-id' }],
+  type: [[{ json: '/type' }]],
+  keep: ['upstash-message-id', 'upstash-retried', 'upstash-schedule-id'],
 };
 
 /** Sanity: a time in milliseconds, and base64url. */
@@ -358,6 +401,7 @@ export const vendorPresets = {
   calendly,
   discord,
   dropbox,
+  'google-pubsub': googlePubsub,
   hubspot,
   intercom,
   line,
@@ -371,6 +415,8 @@ export const vendorPresets = {
   okta,
   paddle,
   pagerduty,
+  plaid,
+  qstash,
   sanity,
   sendgrid,
   square,

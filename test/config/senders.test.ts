@@ -7,6 +7,7 @@ import { reservedHeaderNames } from '../../src/config/reserved-names.ts';
 import { type DeclaredSender, handOnScheduleDefault } from '../../src/config/senders.ts';
 import { type PresetName, presetNames, presets } from '../../src/webhooks/presets.ts';
 import { prepareKeys } from '../../src/webhooks/signature/mac-keys.ts';
+import { keyAlgorithmOf, usesSecrets } from '../../src/webhooks/signature/signature-rule.ts';
 import { mistakesFrom } from '../harness/mistakes.ts';
 
 function resolve(senders: unknown): ReadonlyMap<string, DeclaredSender> {
@@ -64,21 +65,37 @@ const signed = (signature: object) => ({ signature: { ...whole, ...signature } }
 const ecdsaKey = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   .publicKey.export({ format: 'der', type: 'spki' })
   .toString('base64');
+const tokenRule = {
+  ...{ kind: 'jwt', header: 'x-token', algorithm: 'HS256', toleranceSeconds: 0 },
+  contentDigest: { claim: 'sha', encoding: 'hex' },
+};
 /** Keys of the senders that sign by nothing else. */
 function keysOf(preset: PresetName): { publicKeys?: readonly string[] } {
   const { signature } = presets[preset];
-  if (signature.kind !== 'key-pair') return {};
-  return { publicKeys: [signature.algorithm === 'ecdsa' ? ecdsaKey : '07'.repeat(32)] };
+  const algorithm = keyAlgorithmOf(signature);
+  if (usesSecrets(signature) || algorithm === undefined) return {};
+  if (signature.kind === 'jwt' && signature.keysUrl !== undefined) return {};
+  return { publicKeys: [algorithm === 'ed25519' ? '07'.repeat(32) : ecdsaKey] };
+}
+/** The parts that presets leave to the declaration, because only its author knows them. */
+const leftOpen: Partial<Record<PresetName, { readonly signature: object }>> = {
+  'google-pubsub': { signature: { audience: 'https://x.example', email: 'push@x.example' } },
+};
+function needsOf(preset: PresetName) {
+  return { ...keysOf(preset), ...leftOpen[preset] };
 }
 
 test('fills in what the preset says and what nothing says', () => {
   for (const preset of presetNames) {
     const { publicKeys = [] } = keysOf(preset);
-    const { rule, ...sender } = declared({ preset, ...keysOf(preset) });
-    assert.deepEqual(rule, { challenge: undefined, ...presets[preset] });
+    const { rule, ...sender } = declared({ preset, ...needsOf(preset) });
+    const { signature } = presets[preset];
+    const whole = { ...signature, ...leftOpen[preset]?.signature };
+    assert.deepEqual(rule, { challenge: undefined, ...presets[preset], signature: whole });
+    const keysUrl = signature.kind === 'jwt' && signature.keysUrl ? new URL(signature.keysUrl) : undefined;
     assert.deepEqual(sender, {
       ...{ name: 'x', description: '', preset, secretVariable: 'X_WEBHOOK_SECRET', publicKeys },
-      ...{ keysUrl: undefined, handOn: { kind: 'inbox' }, schedule: handOnScheduleDefault },
+      ...{ keysUrl, handOn: { kind: 'inbox' }, schedule: handOnScheduleDefault },
       inFlightMax: undefined,
     });
   }
@@ -86,7 +103,8 @@ test('fills in what the preset says and what nothing says', () => {
 
 test('every preset passes the checks that a rule of a user must', () => {
   for (const preset of presetNames) {
-    const again = { ...presets[preset], ...keysOf(preset) };
+    const signature = { ...presets[preset].signature, ...leftOpen[preset]?.signature };
+    const again = { ...presets[preset], ...keysOf(preset), signature };
     assert.deepEqual(refusalsOf(again), [], preset);
     assert.deepEqual(refusalsOf({ ...again, preset }), [], preset);
   }
@@ -219,7 +237,10 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'plain', description: 7 }, 'description must be a string of at most 2000 characters'],
   // Signatures.
   [{ signature: 'x' }, 'signature must be an object, not a string'],
-  [{ signature: { kind: 'hmc' } }, 'signature.kind must be one of hmac, key-pair, token; did you mean hmac?'],
+  [
+    { signature: { kind: 'hmc' } },
+    'signature.kind must be one of hmac, key-pair, jwt, token; did you mean hmac?',
+  ],
   [{ signature: { kind: 'token' } }, `signature.header ${noPlace}`],
   [{ preset: 'gitlab', signature: { header: 'x-token', hash: 'sha1' } }, 'signature has no member "hash"'],
   [
@@ -250,11 +271,49 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     { preset: 'sendgrid', publicKeys: [key] },
     'publicKeys[0]: a public key must be base64 or PEM of a SubjectPublicKeyInfo',
   ],
+  [{ preset: 'discord' }, 'must have publicKeys or keysUrl, by which its signatures are verified'],
+  [{ preset: 'plaid' }, 'must have publicKeys or keysUrl, by which its signatures are verified'],
   [
-    { preset: 'sendgrid', keysUrl: 'https://x.example/keys' },
-    'keysUrl has no effect: it serves keys of Ed25519, and this sender signs by ecdsa',
+    { preset: 'google-pubsub', signature: { audience: 'https://x.example' } },
+    'signature.email must be set: the address of the service account that signs, without which messages for others would be accepted',
   ],
-  [{ preset: 'discord' }, 'must have publicKeys, by which its signatures are verified'],
+  [
+    { preset: 'google-pubsub', signature: { email: 'push@x.example' } },
+    'signature.audience must be set: the value of aud in its tokens, without which messages for others would be accepted',
+  ],
+  [
+    { preset: 'google-pubsub', signature: { audience: ['https://x.example', ''], email: 'push@x.example' } },
+    'signature.audience must be set: the value of aud in its tokens, without which messages for others would be accepted',
+  ],
+  [
+    { preset: 'qstash', signature: { algorithm: 'none' } },
+    'signature.algorithm must be one of "HS256", "RS256", "ES256", "EdDSA"',
+  ],
+  [
+    { signature: { kind: 'jwt', header: 'x-token', algorithm: 'HS256' } },
+    'signature lacks toleranceSeconds; a rule of the kind jwt needs header, algorithm, toleranceSeconds',
+  ],
+  [
+    { signature: { ...tokenRule, contentDigest: undefined, signsContent: false } },
+    'signature must have an audience, a subject or a contentDigest: Comity would accept every token of the sender',
+  ],
+  [
+    { signature: { ...tokenRule, contentDigest: undefined, subject: '{url}' } },
+    'signature must have a contentDigest: a token without one does not prove the content (signsContent: false takes it from a sender that signs none)',
+  ],
+  [
+    { signature: { ...tokenRule, signsContent: false } },
+    'signature.signsContent is false, but contentDigest names the claim that covers the content',
+  ],
+  [{ signature: { ...tokenRule, jwksUri: 'https://x.example' } }, 'signature has no member "jwksUri"'],
+  [
+    { signature: { ...tokenRule, algorithm: 'ES256', keysUrl: 'http://x.example' } },
+    `signature.${noKeysUrl}`,
+  ],
+  [
+    { preset: 'plaid', publicKeys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }] },
+    'publicKeys[0]: a JWK must be a public key for signatures, with kty EC, crv P-256, and x and y in base64url',
+  ],
   [{ preset: 'plain', answers: { accepted: 500 } }, 'answers.accepted must be one of 200, 204'],
   [{ preset: 'plain', answers: { refused: 500 } }, 'answers.refused must be one of 400, 401, 403, 406'],
   [{ preset: 'plain', jsonInForm: '' }, 'jsonInForm must be the name of a form field'],
@@ -464,13 +523,13 @@ test('a rule that is taken is one that can be verified by', () => {
   const primitives = { importKey: () => 0, mac: () => new Uint8Array(), sha256: () => new Uint8Array() };
   for (const declaration of [
     { signature: whole },
-    ...presetNames.map((preset) => ({ preset, ...keysOf(preset) })),
+    ...presetNames.map((preset) => ({ preset, ...needsOf(preset) })),
   ]) {
     const { signature } = declared(declaration).rule;
     assert.ok(signature.kind !== 'function');
     const secret = `whsec_${Buffer.alloc(32).toString('base64')}`;
     const isHex = signature.kind === 'hmac' && signature.key === 'hex';
     const { kind } = prepareKeys(signature, [isHex ? '00ff' : secret], primitives);
-    assert.equal(kind, signature.kind === 'token' ? 'token' : 'signed');
+    assert.equal(kind, 'signed' in signature ? 'signed' : signature.kind);
   }
 });

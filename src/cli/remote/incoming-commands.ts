@@ -249,9 +249,7 @@ const senderText = lines<ShownSender>({
   preset: 'preset',
   signature: signatureText,
   secrets: (sender) =>
-    sender.signature.kind === 'key-pair'
-      ? 'none, the configuration has its public keys'
-      : secretsText(sender),
+    usesSecrets(sender) ? secretsText(sender) : 'none: it signs by a key pair, whose public keys are known',
   'handed on': ({ handOn }) =>
     handOn.kind === 'forward' ? `forwarded to ${handOn.url} as ${handOn.scheme}` : handOn.kind,
   'its secrets': ({ handOn }) => (handOn.kind === 'forward' ? secretsText(handOn) : undefined),
@@ -314,11 +312,16 @@ export const senders: Noun = {
   ],
 };
 
+function usesSecrets({ signature: { kind, algorithm } }: ShownSender): boolean {
+  return kind === 'jwt' ? algorithm === 'HS256' : kind !== 'key-pair';
+}
+
 function signatureText({ signature }: ShownSender): string {
   if (signature.kind === 'function') return 'the function verify of the configuration';
   if (signature.kind === 'token') return `a token in ${signature.header}`;
-  const { header, hash, algorithm, encoding, toleranceSeconds } = signature;
+  const { kind, header, hash, algorithm, encoding, toleranceSeconds } = signature;
   const window = toleranceSeconds === 0 ? '' : `, at most ${toleranceSeconds} s old`;
+  if (kind === 'jwt') return `a JWT in ${header}, signed by ${algorithm}${window}`;
   return `${hash === undefined ? algorithm : `HMAC ${hash}`} in ${header} as ${encoding}${window}`;
 }
 

@@ -7,16 +7,17 @@
 import { type JsonOptions, jsonTextOf, parseExactly } from '../exact-json.ts';
 import { type PresetName, presetNames, presets } from '../presets.ts';
 import type { SenderRule } from '../sender-rule.ts';
-import type { Ed25519PublicJwk } from '../signature/ed25519.ts';
-import { publicKeyOf } from '../signature/key-pair.ts';
+import { type PublicJwk, publicKeyOf } from '../signature/key-pair.ts';
 import { prepareKeys, webPrimitives } from '../signature/mac-keys.ts';
 import { encodeBase64Url, octetsOf } from '../signature/octets.ts';
-import type {
-  HmacRule,
-  KeyPairRule,
-  RefusalReason,
-  SignatureRule,
-  TokenRule,
+import {
+  type HmacRule,
+  type JwtRule,
+  type KeyPairRule,
+  keyAlgorithmOf,
+  type RefusalReason,
+  type SignatureRule,
+  type TokenRule,
 } from '../signature/signature-rule.ts';
 import { type KeyDiscovery, verifyingBy } from '../signature/trusted-keys.ts';
 import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
@@ -172,8 +173,8 @@ function outcomeOf(inserted: InsertOutcome): Accepted['outcome'] {
 type TrustedKeys = {
   /** One matching secret is enough. Optional only if there are keys. */
   readonly secrets?: readonly string[] | undefined;
-  /** Public keys whose Ed25519 signatures are accepted too: `whpk_` and base64, or JWKs. */
-  readonly publicKeys?: readonly (string | Ed25519PublicJwk)[] | undefined;
+  /** Public keys of a sender that signs by a key pair, or beside its secrets: `whpk_` and base64, or JWKs. */
+  readonly publicKeys?: readonly (string | PublicJwk)[] | undefined;
   /** Keys that the sender publishes, accepted too. */
   readonly discovery?: KeyDiscovery | undefined;
 };
@@ -194,7 +195,7 @@ async function verifyMessage(
   message: Message,
   { secrets, publicKeys = [], discovery, url, nowMs }: VerifyMessage,
 ): Promise<RuleVerdict> {
-  const algorithm = rule.kind === 'key-pair' ? rule.algorithm : 'ed25519';
+  const algorithm = keyAlgorithmOf(rule) ?? 'ed25519';
   const byKeys = verifyingBy(
     publicKeys.map((key) => publicKeyOf(key, algorithm)),
     discovery,
@@ -342,7 +343,7 @@ export type Sender = PresetName | SenderRule | AdjustedPreset;
 export type AdjustedPreset = {
   readonly preset: PresetName;
   /** Parts of the preset's signature, or a whole one. */
-  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | TokenRule | undefined;
+  readonly signature?: Partial<HmacRule> | Partial<KeyPairRule> | Partial<JwtRule> | TokenRule | undefined;
   /** Greatest difference of the signed time from now, in seconds; 0: any time. */
   readonly toleranceSeconds?: number | undefined;
   readonly dedupe?: SenderRule['dedupe'] | undefined;

@@ -111,10 +111,9 @@ export function createAccept(
   const primitives = createSlicedMac();
   const verifiers = new Map<string, Verifier>();
   for (const sender of senders.values()) {
-    const keys = createSenderKeys(sender, secrets, primitives);
-    const byKeys = verifyingSender(sender, fetchKeys, clock);
     verifiers.set(sender.name, {
-      ...{ keys, byKeys },
+      keys: createSenderKeys(sender, secrets, primitives),
+      byKeys: verifyingSender(sender, fetchKeys, clock),
       byFunction: verifyingByFunction(sender, secrets, threads, services),
     });
   }
@@ -421,7 +420,7 @@ function createSenderKeys(
 }
 
 /*
- * Verification by public keys of a sender (§5.6): those of the configuration, and Ed25519 keys that the sender publishes.
+ * Verification by public keys of a sender (§5.6): those of the configuration, and keys that the sender publishes.
  */
 
 /** @returns undefined if the sender's rule has no such keys @param fetchKeys fetches through the egress guard */
@@ -435,7 +434,7 @@ function verifyingSender(
   const discovery =
     keysUrl === undefined || fetchKeys === undefined
       ? undefined
-      : createKeyDiscovery({ url: keysUrl.href, fetch: fetchKeys, nowMs });
+      : createKeyDiscovery({ url: keysUrl.href, algorithm, fetch: fetchKeys, nowMs });
   return verifyingBy(
     publicKeys.map((key) => publicKeyOf(key, algorithm)),
     discovery,

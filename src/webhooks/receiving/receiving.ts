@@ -236,6 +236,8 @@ function givenContent(challenge: Challenge | undefined): Content {
 function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item[] {
   if (signature.kind === 'function') return [];
   if (signature.kind === 'token') return inFields([[signature.header, 'The secret.']]);
+  if (signature.kind === 'jwt')
+    return inFields([[signature.header, `A JWT that is signed by ${signature.algorithm}.`]]);
   const { kind, header, encoding, prefix, signed, timestamp, id } = signature;
   const before = prefix === '' ? '' : ` behind \`${prefix}\``;
   const made = kind === 'hmac' ? `HMAC ${signature.hash}` : `Signature by ${signature.algorithm}`;

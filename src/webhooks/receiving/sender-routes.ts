@@ -22,7 +22,7 @@ import {
   shown,
   shownResource,
 } from '../routes/declared-resources.ts';
-import type { SignatureRule } from '../signature/signature-rule.ts';
+import { type SignatureRule, usesSecrets } from '../signature/signature-rule.ts';
 import type { SecretName, SenderSecrets } from './sender-secrets.ts';
 
 const sendersTag: Tag = {
@@ -61,9 +61,9 @@ type ShownSignature = {
   readonly header?: string;
   /** Of `hmac`. */
   readonly hash?: string;
-  /** Of `key-pair`. */
+  /** Of `key-pair` and `jwt`. */
   readonly algorithm?: string;
-  /** Absent of `token`. */
+  /** Absent of `token` and `jwt`. */
   readonly encoding?: string;
   /** 0: any time, or the rule signs no time. Absent of `token`. */
   readonly toleranceSeconds?: number;
@@ -110,6 +110,10 @@ function signatureOf(signature: DeclaredSender['rule']['signature']): ShownSigna
   if (signature.kind === 'function') return { kind: signature.kind };
   const { kind, header } = signature;
   if (kind === 'token') return { kind, header };
+  if (kind === 'jwt') {
+    const { algorithm, toleranceSeconds } = signature;
+    return { kind, header, algorithm, toleranceSeconds };
+  }
   const { encoding, timestamp } = signature;
   return {
     ...{ kind, header, encoding },
@@ -150,10 +154,10 @@ const secretNames = Object.keys(secrets);
 const signature: Item = {
   type: 'object',
   properties: {
-    kind: { enum: ['hmac', 'key-pair', 'token'] },
+    kind: { enum: ['hmac', 'key-pair', 'jwt', 'token'] },
     header: { type: 'string' },
     hash: { enum: ['sha1', 'sha256', 'sha512'] },
-    algorithm: { enum: ['ed25519', 'ecdsa', 'rsa'] },
+    algorithm: { enum: ['ed25519', 'ecdsa', 'rsa', 'HS256', 'RS256', 'ES256', 'EdDSA'] },
     encoding: { enum: ['hex', 'base64', 'base64url'] },
     toleranceSeconds: {
       type: 'integer',
@@ -383,10 +387,10 @@ function faultOf(
   if (use === 'forward' && sender.handOn.kind !== 'forward') {
     return { pointer: '/use', message: `must be receive: messages of ${sender.name} are not forwarded` };
   }
-  if (use === 'receive' && sender.rule.signature.kind === 'key-pair')
+  if (use === 'receive' && !usesSecrets(sender.rule.signature))
     return {
       pointer: '/use',
-      message: `${sender.name} signs by a key pair: set its publicKeys in the configuration`,
+      message: `${sender.name} signs by a key pair: set its publicKeys or keysUrl in the configuration`,
     };
   const message = secret === undefined ? undefined : refuseSenderSecret(sender, use, secret);
   return message === undefined ? undefined : { pointer: '/secret', message };

@@ -51,7 +51,7 @@ export function withoutPrefix(text: string, prefix: string): string {
   return text.startsWith(prefix) ? text.slice(prefix.length) : text;
 }
 
-export function memberOf({ kty, crv }: Ed25519PublicJwk, member: string | undefined): Uint8Array | undefined {
+function memberOf({ kty, crv }: Ed25519PublicJwk, member: string | undefined): Uint8Array | undefined {
   if (kty !== 'OKP' || crv !== 'Ed25519' || typeof member !== 'string') return undefined;
   return decodeBase64Url(member);
 }

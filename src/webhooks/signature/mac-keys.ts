@@ -4,7 +4,7 @@
  */
 
 import { decodeBase64, decodeHexOfAny, joinOctets, octetsOf } from './octets.ts';
-import type { Hash, HmacRule, SignatureRule } from './signature-rule.ts';
+import { type Hash, type HmacRule, type JwtRule, type SignatureRule, usesSecrets } from './signature-rule.ts';
 import { readTemplate, type SignedTemplate } from './signed-content.ts';
 
 export type MaybePromise<Value> = Value | Promise<Value>;
@@ -20,6 +20,8 @@ export type MacPrimitives<Key> = {
 export type PreparedKeys<Key> =
   /** Without keys: only signatures of a key pair count. */
   | { readonly kind: 'signed'; readonly template: SignedTemplate; readonly keys: readonly Key[] }
+  /** Without keys: the token is signed by a key pair. */
+  | { readonly kind: 'jwt'; readonly keys: readonly Key[] }
   | { readonly kind: 'token'; readonly tokens: readonly Uint8Array[] };
 
 /**
@@ -32,11 +34,24 @@ export function prepareKeys<Key>(
   primitives: MacPrimitives<Key>,
 ): PreparedKeys<Key> {
   if (rule.kind === 'token') return { kind: 'token', tokens: keysOf(secrets, textKey) };
+  if (rule.kind === 'jwt') {
+    checkNamed(rule);
+    const texts = usesSecrets(rule) ? keysOf(secrets, textKey) : [];
+    return { kind: 'jwt', keys: texts.map((each) => primitives.importKey(each, 'sha256')) };
+  }
   const template = readTemplate(rule);
   if (rule.kind === 'key-pair' || (secrets.length === 0 && rule.asymmetricPrefix !== undefined))
     return { kind: 'signed', template, keys: [] };
   const octets = keysOf(secrets, keyBy[rule.key]);
   return { kind: 'signed', template, keys: octets.map((each) => primitives.importKey(each, rule.hash)) };
+}
+
+/** Presets leave empty what only the declaration knows, and without which messages for others would be accepted. */
+function checkNamed(rule: JwtRule): void {
+  for (const name of ['audience', 'subject', 'email'] as const) {
+    if ([rule[name]].flat().includes(''))
+      throw new TypeError(`the rule of this sender must name its ${name}`);
+  }
 }
 
 /*

@@ -3,7 +3,7 @@
  * verify-by-rule.ts verifies by such a rule.
  */
 
-export type SignatureRule = HmacRule | KeyPairRule | TokenRule;
+export type SignatureRule = HmacRule | KeyPairRule | JwtRule | TokenRule;
 
 export type Hash = 'sha1' | 'sha256' | 'sha512';
 
@@ -75,11 +75,62 @@ export type KeyPairRule = SignedParts & {
 /** `ecdsa`: over P-256 with SHA-256, as DER (RFC 3279 §2.2.3); `rsa`: RSASSA-PKCS1-v1_5 with SHA-256. */
 export type KeyPairAlgorithm = 'ed25519' | 'ecdsa' | 'rsa';
 
+/** A way to verify by a public key. `es256`: ECDSA as JWTs have it, two integers of 32 octets (RFC 7518 §3.4). */
+export type KeyAlgorithm = KeyPairAlgorithm | 'es256';
+
 /** The algorithm of the public keys by which a sender's signatures may be verified; undefined: it signs by secrets alone. */
-export function keyAlgorithmOf(rule: SignatureRule): KeyPairAlgorithm | undefined {
+export function keyAlgorithmOf(rule: SignatureRule): KeyAlgorithm | undefined {
   if (rule.kind === 'key-pair') return rule.algorithm;
+  if (rule.kind === 'jwt') return rule.algorithm === 'HS256' ? undefined : jwtKeys[rule.algorithm];
   return rule.kind === 'hmac' && rule.asymmetricPrefix !== undefined ? 'ed25519' : undefined;
 }
+
+const jwtKeys = { EdDSA: 'ed25519', ES256: 'es256', RS256: 'rsa' } as const;
+
+/** Returns false for senders that sign by a private key alone, of which the receiver keeps no secret. */
+export function usesSecrets(rule: SignatureRule | { readonly kind: 'function' }): boolean {
+  return rule.kind === 'jwt' ? rule.algorithm === 'HS256' : rule.kind !== 'key-pair';
+}
+
+export const urlSubject = '{url}';
+
+/** Returns true if a signature covers the URL that the sender called. */
+export function signsUrl(rule: SignatureRule): boolean {
+  if (rule.kind === 'token') return false;
+  return rule.kind === 'jwt' ? rule.subject === urlSubject : rule.signed.includes(urlSubject);
+}
+
+/**
+ * A JSON Web Token (RFC 7519) in the compact form of RFC 7515 §7.1, signed by a secret (`HS256`) or by a key of a JWK set (RFC 7517).
+ * `exp` and `nbf` are checked if the token has them. An empty text stands for a value that the declaration must name.
+ */
+export type JwtRule = {
+  readonly kind: 'jwt';
+  /** The field that holds the token, in lower case. */
+  readonly header: string;
+  /** The text before the token, such as `Bearer `; absent: none. */
+  readonly prefix?: string | undefined;
+  /** The one `alg` that is accepted (RFC 8725 §3.1). */
+  readonly algorithm: JwtAlgorithm;
+  /** The values of `iss` that are accepted; absent: any. */
+  readonly issuer?: string | readonly string[] | undefined;
+  /** The values of which `aud` must name one. */
+  readonly audience?: string | readonly string[] | undefined;
+  /** The value of `sub`; `{url}`: the complete URL that the sender called. */
+  readonly subject?: string | undefined;
+  /** The value of `email`, which `email_verified` must confirm (OpenID Connect Core 1.0 §5.1). */
+  readonly email?: string | undefined;
+  /** The claim that holds the SHA-256 of the body. */
+  readonly contentDigest?: { readonly claim: string; readonly encoding: Encoding } | undefined;
+  /** False: no claim covers the body, so that the token proves who sent, and not the content. */
+  readonly signsContent?: boolean | undefined;
+  /** Greatest difference of `iat` from now, in seconds; 0: any, and the token needs `exp`. */
+  readonly toleranceSeconds: number;
+  /** URL of the JWK set in which the sender publishes its keys. */
+  readonly keysUrl?: string | undefined;
+};
+
+export type JwtAlgorithm = 'HS256' | 'RS256' | 'ES256' | 'EdDSA';
 
 /** The field holds a secret itself, which authenticates the sender but not the content of the message. */
 export type TokenRule = {
@@ -97,6 +148,8 @@ export type RefusalReason =
   | 'malformed'
   /** No signature of the supported version was made with one of the secrets or keys. */
   | 'no-match'
+  /** Signed by the sender for another receiver: a claim has a value that the rule does not accept. */
+  | 'unexpected'
   /** Signed too long ago: sent again, or by a clock that is behind. */
   | 'stale'
   /** Signed too far in the future. */

@@ -134,6 +134,13 @@ function decode(text: string, encoding: Encoding, { least, most }: Lengths): Uin
   return octets !== undefined && octets.length >= least && octets.length <= most ? octets : undefined;
 }
 
+const sha256Bytes = 32;
+
+/** Returns the octets of a SHA-256; undefined for any other text. */
+export function decodeDigest(text: string, encoding: Encoding): Uint8Array | undefined {
+  return decode(text, encoding, { least: sha256Bytes, most: sha256Bytes });
+}
+
 const padding = /={1,2}$/;
 
 const decodeBy: Readonly<Record<Encoding, (text: string) => Uint8Array | undefined>> = {
@@ -358,7 +365,7 @@ function isPart(name: string): name is SignedPart {
  * Returns the URL as it is, and with the default port of its scheme added or its port removed: senders that sign the
  * URL (Twilio) do either, and the message does not show which.
  */
-function signedUrls(url: string): readonly string[] {
+export function signedUrls(url: string): readonly string[] {
   const from = url.indexOf('://') + 3;
   if (from < 3) return [url];
   const end = endOfAuthority(url, from);

@@ -1,36 +1,35 @@
 /**
- * The public keys by which a receiver verifies a sender's signatures: given ones, and those of Ed25519 that the sender publishes.
+ * The public keys by which a receiver verifies a sender's signatures: given ones, and those that the sender publishes.
  */
-import { ed25519KeyBytes } from './ed25519.ts';
-import { anyMade } from './key-pair.ts';
-import { type BodyReader, decodeBase64Url, readBounded } from './octets.ts';
-import type { KeyPairAlgorithm } from './signature-rule.ts';
+import { anyMade, type PublicKey, readJwk, type SignedOctets } from './key-pair.ts';
+import { type BodyReader, readBounded } from './octets.ts';
+import type { KeyAlgorithm } from './signature-rule.ts';
 
 /**
  * Returns true if one of the keys made one of the signatures. @throws KeyDiscoveryError if published keys are needed
  * and unavailable
  */
-export type VerifyByKeys = (signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>;
+export type VerifyByKeys = (signed: SignedOctets) => Promise<boolean>;
 
-/** Undefined: no signature of a key pair is accepted. @param publicKeys from `publicKeyOf` @param discovery of Ed25519 keys */
+/** Undefined: no signature of a key pair is accepted. @param publicKeys from `publicKeyOf` @param discovery of keys of the algorithm */
 export function verifyingBy(
-  publicKeys: readonly Uint8Array[],
+  publicKeys: readonly PublicKey[],
   discovery: KeyDiscovery | undefined,
-  algorithm: KeyPairAlgorithm = 'ed25519',
+  algorithm: KeyAlgorithm = 'ed25519',
 ): VerifyByKeys | undefined {
   if (publicKeys.length === 0 && discovery === undefined) return undefined;
-  return async (signatures, content) => {
-    if (await anyMade(algorithm, publicKeys, signatures, content)) return true;
+  return async (signed) => {
+    if (await anyMade(algorithm, publicKeys, signed)) return true;
     if (discovery === undefined) return false;
     const known = await discovery.keys();
-    if (await anyMade(algorithm, known, signatures, content)) return true;
+    if (await anyMade(algorithm, known, signed)) return true;
     const renewed = await discovery.renew();
-    return renewed !== known && anyMade(algorithm, renewed, signatures, content);
+    return renewed !== known && anyMade(algorithm, renewed, signed);
   };
 }
 
 /*
- * The Ed25519 keys that a sender publishes as a JWK set (RFC 7517 §5), such as Comity's at `/.well-known/jwks.json`.
+ * The keys that a sender publishes as a JWK set (RFC 7517 §5), such as Comity's at `/.well-known/jwks.json`.
  * They are cached, and fetched again when they are old or match no signature, at a bounded rate, so that forged
  * messages cannot cause many requests. Only keys from the one URL that the receiver chose are trusted: nothing in a
  * message names a key.
@@ -56,6 +55,8 @@ export type FetchedKeys = {
 export type KeyDiscoveryOptions = {
   /** The URL of the JWK set. Use https, unless you trust the network. */
   readonly url: string;
+  /** The algorithm of the keys that count. Default `ed25519`. */
+  readonly algorithm?: KeyAlgorithm | undefined;
   /** Default: the runtime's. */
   readonly fetch?: FetchKeys | undefined;
   /** Time for which fetched keys are used. Default 300, the cache lifetime of Comity's own set. */
@@ -71,10 +72,10 @@ export type KeyDiscoveryOptions = {
 };
 
 export type KeyDiscovery = {
-  /** Returns the keys, 32 octets each; fetches them if there are none or they are old. @throws KeyDiscoveryError */
-  keys(): Promise<readonly Uint8Array[]>;
+  /** Returns the keys; fetches them if there are none or they are old. @throws KeyDiscoveryError */
+  keys(): Promise<readonly PublicKey[]>;
   /** Fetches the keys, unless that was done within `againSeconds`. @throws KeyDiscoveryError */
-  renew(): Promise<readonly Uint8Array[]>;
+  renew(): Promise<readonly PublicKey[]>;
 };
 
 /** A sender's keys are unavailable. Not the message's fault: respond with 503, so that the sender retries. */
@@ -95,7 +96,7 @@ const keysMax = 32;
  */
 export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
   const { freshSeconds = 300, againSeconds = 30, staleSeconds = 86_400, nowMs = Date.now } = options;
-  let known: readonly Uint8Array[] | undefined;
+  let known: readonly PublicKey[] | undefined;
   let knownAt = 0;
   let askedAt = Number.NEGATIVE_INFINITY;
   let failure: KeyDiscoveryError | undefined;
@@ -112,7 +113,7 @@ export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
     }
   }
 
-  async function renew(): Promise<readonly Uint8Array[]> {
+  async function renew(): Promise<readonly PublicKey[]> {
     if (asking === undefined && nowMs() - askedAt >= againSeconds * 1000) {
       asking = ask().finally(() => {
         asking = undefined;
@@ -131,7 +132,7 @@ export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
   };
 }
 
-async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = 5000 }: KeyDiscoveryOptions) {
+async function fetchKeys({ url, algorithm, fetch: ask = fetch, timeoutMs = 5000 }: KeyDiscoveryOptions) {
   const answer = await ask(url, {
     headers: { accept: 'application/jwk-set+json, application/json' },
     // Only the chosen URL may supply keys.
@@ -144,27 +145,15 @@ async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = 5000 }: KeyDisco
     throw new Error(`the response has the status ${answer.status}`);
   }
   const content = reader === undefined ? new Uint8Array() : await readBounded(reader, answerBytesMax);
-  return readKeySet(JSON.parse(new TextDecoder().decode(content)));
+  return readKeySet(JSON.parse(new TextDecoder().decode(content)), algorithm);
 }
 
-function readKeySet(set: unknown): readonly Uint8Array[] {
+function readKeySet(set: unknown, algorithm: KeyAlgorithm = 'ed25519'): readonly PublicKey[] {
   const keys: unknown = isRecord(set) ? set.keys : undefined;
   if (!Array.isArray(keys)) throw new Error('the response is not a JWK set');
-  const found = keys.map(signingKeyOf).filter((key) => key !== undefined);
-  if (found.length > keysMax)
-    throw new Error(`the JWK set has more than ${keysMax} keys of the curve Ed25519`);
+  const found = keys.map((key) => readJwk(key, algorithm)).filter((key) => key !== undefined);
+  if (found.length > keysMax) throw new Error(`the JWK set has more than ${keysMax} keys for ${algorithm}`);
   return found;
-}
-
-/** Undefined for keys of other kinds and for other uses (RFC 7517 §4.2 to §4.4), which a set may hold. */
-function signingKeyOf(key: unknown): Uint8Array | undefined {
-  if (!isRecord(key) || key.kty !== 'OKP' || key.crv !== 'Ed25519' || typeof key.x !== 'string')
-    return undefined;
-  if (key.use !== undefined && key.use !== 'sig') return undefined;
-  if (key.alg !== undefined && key.alg !== 'EdDSA' && key.alg !== 'Ed25519') return undefined;
-  if (Array.isArray(key.key_ops) && !key.key_ops.includes('verify')) return undefined;
-  const octets = decodeBase64Url(key.x);
-  return octets?.length === ed25519KeyBytes ? octets : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

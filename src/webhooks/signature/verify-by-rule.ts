@@ -3,6 +3,7 @@
  * cryptography is. Every signature of the rule's version is tried with every secret, and compared in constant time. It
  * does not read the content of a message, and does not detect repetitions. signed-content.ts reads the field and leaves other versions out.
  */
+import { verifyJwt } from './jwt.ts';
 import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
 import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';
 import {
@@ -26,6 +27,7 @@ import {
   type TimeWindow,
   toleranceSecondsDefault,
 } from './signed-content.ts';
+import type { VerifyByKeys } from './trusted-keys.ts';
 
 const otherRule = 'the keys were prepared for another rule';
 const sha256Bytes = 32;
@@ -40,9 +42,7 @@ export type VerifyByRule<Key> = {
    * Returns true if a public key of the sender made one of the signatures (trusted-keys.ts); without it they are
    * ignored.
    */
-  readonly byKeys?:
-    | ((signatures: readonly Uint8Array[], content: Uint8Array) => Promise<boolean>)
-    | undefined;
+  readonly byKeys?: VerifyByKeys | undefined;
 };
 
 export type RuleVerdict = Believed | Refused;
@@ -72,6 +72,11 @@ export function verifyByRule<Key>(
   options: VerifyByRule<Key>,
 ): MaybePromise<RuleVerdict> {
   if (rule.kind === 'token') return verifyToken(rule, message, keys);
+  if (rule.kind === 'jwt') {
+    if (keys.kind !== 'jwt') throw new TypeError(otherRule);
+    const { primitives, byKeys, toleranceSeconds = rule.toleranceSeconds, nowMs = Date.now() } = options;
+    return verifyJwt({ rule, message, keys, primitives, byKeys, toleranceSeconds, nowMs });
+  }
   if (keys.kind !== 'signed') throw new TypeError(otherRule);
   const fields = readSignedFields(rule, placeReader(message), keys.template.idEnd);
   if (typeof fields === 'string') return refused(fields);
@@ -143,7 +148,9 @@ async function madeByKeys<Key>(
   { fields, contents }: Verification<Key>,
   byKeys: NonNullable<VerifyByRule<Key>['byKeys']>,
 ): Promise<boolean> {
-  for (const content of contents) if (await byKeys(fields.asymmetric, joinOctets(content))) return true;
+  for (const content of contents) {
+    if (await byKeys({ signatures: fields.asymmetric, content: joinOctets(content) })) return true;
+  }
   return false;
 }
 

@@ -1,5 +1,7 @@
 /** A message of each vendor, signed by node:crypto as the vendor documents it, beside the code that is tested. */
-import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { PublicJwk } from '../../../src/webhooks/signature/key-pair.ts';
+import type { JwtRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import type { vendorPresets } from '../../../src/webhooks/vendor-presets.ts';
 
 export const secret = 'a secret of the vendor 0123456789';
@@ -11,7 +13,11 @@ export type Vendor = {
   readonly send: (body: string, key: string) => Sent;
   readonly body?: string;
   /** The public key, in the form in which the vendor shows it. */
-  readonly publicKey?: string;
+  readonly publicKey?: string | PublicJwk;
+  /** What the declaration names beside the preset. */
+  readonly rule?: Partial<JwtRule>;
+  /** Seconds at which it was signed, whose age is not bounded. */
+  readonly issued?: number;
   readonly isTimed?: boolean;
   readonly signsNoContent?: boolean;
 };
@@ -95,6 +101,7 @@ function inOneField(seconds: number) {
       isTimed: true,
       send: inField('paddle-signature', (key, body) => `ts=${seconds};h1=${hex(key, `${seconds}:${body}`)}`),
     },
+    ...jwts(seconds),
     sanity: {
       isTimed: true,
       send: inField(
@@ -105,6 +112,75 @@ function inOneField(seconds: number) {
     workos: {
       isTimed: true,
       send: inField('workos-signature', (key, body) => `t=${ms}, v1=${hex(key, `${ms}.${body}`)}`),
+    },
+  } as const satisfies Vendors;
+}
+
+/** A compact JWS (RFC 7515 §7.1) whose signature `signs` makes. */
+export function jwtOf(header: object, claims: object, signs: (content: string) => string): string {
+  const content = [header, claims]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  return `${content}.${signs(content)}`;
+}
+
+const digestOf = (body: string, encoding: 'hex' | 'base64url') =>
+  createHash('sha256').update(body).digest(encoding);
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const otherRsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+const jwkOf = (key: KeyObject, members: object) =>
+  ({ ...key.export({ format: 'jwk' }), use: 'sig', ...members }) as PublicJwk;
+const es256 = (key: KeyObject) => (content: string) =>
+  sign('sha256', Buffer.from(content), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url');
+const rs256 = (key: KeyObject) => (content: string) =>
+  sign('sha256', Buffer.from(content), key).toString('base64url');
+
+/** What the declaration names for Google: the audience and the service account. */
+export const pushed = { audience: url, email: 'push@shop.iam.gserviceaccount.com' };
+
+function jwts(seconds: number) {
+  return {
+    'google-pubsub': {
+      signsNoContent: true,
+      rule: pushed,
+      issued: seconds,
+      publicKey: jwkOf(rsa.publicKey, { kid: 'g1', alg: 'RS256' }),
+      send: (body, key) => {
+        const claims = {
+          ...{ iss: 'https://accounts.google.com', aud: url, email: pushed.email, email_verified: true },
+          ...{ sub: '1130', azp: '1130', iat: seconds, exp: seconds + 3600 },
+        };
+        const signs = rs256(key === secret ? rsa.privateKey : otherRsa);
+        return {
+          body,
+          fields: {
+            authorization: `Bearer ${jwtOf({ alg: 'RS256', kid: 'g1', typ: 'JWT' }, claims, signs)}`,
+          },
+        };
+      },
+    },
+    plaid: {
+      isTimed: true,
+      publicKey: jwkOf(ecdsa.publicKey, { kid: 'p1', alg: 'ES256' }),
+      send: (body, key) => {
+        const claims = { iat: seconds, request_body_sha256: digestOf(body, 'hex') };
+        const signs = es256(key === secret ? ecdsa.privateKey : otherEcdsa);
+        return {
+          body,
+          fields: { 'plaid-verification': jwtOf({ alg: 'ES256', kid: 'p1', typ: 'JWT' }, claims, signs) },
+        };
+      },
+    },
+    qstash: {
+      issued: seconds,
+      send: (body, key) => {
+        const claims = {
+          ...{ iss: 'Upstash', sub: url, exp: seconds + 300, nbf: seconds, iat: seconds, jti: 'jwt_1' },
+          body: digestOf(body, 'base64url'),
+        };
+        const signs = (content: string) => mac('sha256', key, content, 'base64url');
+        return { body, fields: { 'upstash-signature': jwtOf({ alg: 'HS256', typ: 'JWT' }, claims, signs) } };
+      },
     },
   } as const satisfies Vendors;
 }

@@ -57,7 +57,12 @@ try {
     for (const [name, table] of Object.entries(tables)) {
       if (table.rows.length === 0) continue;
       process.stdout.write(`${tableOf(table)}\n\n`);
-      if (values.write === true) putRows(name, table, [comity, ...servers, ...proxies]);
+      if (values.write === true)
+        putRows({ page: 'docs/comparison.md', name: `conduct:peers ${name}` }, table, [
+          comity,
+          ...servers,
+          ...proxies,
+        ]);
     }
     if (values.json !== undefined)
       writeFileSync(values.json, JSON.stringify({ others, behind, receivers, senders }, undefined, 2));

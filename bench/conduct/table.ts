@@ -1,4 +1,4 @@
-/** Tables of docs/comparison.md with a row for each program, of which a run may replace some. */
+/** Tables of a page with a row for each program, of which a run may replace some. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -11,7 +11,10 @@ export type Table = {
 /** Programs by name, in the order of their rows. */
 type Order = readonly { readonly name: string }[];
 
-const page = join(import.meta.dirname, '../../docs/comparison.md');
+/** A table by the name in its marks, and its page from the root of the repository. */
+type Place = { readonly page: string; readonly name: string };
+
+const root = join(import.meta.dirname, '../..');
 
 export function tableOf({ head, rows }: Table): string {
   const all = [head, ...rows];
@@ -25,9 +28,10 @@ export function tableOf({ head, rows }: Table): string {
  * Replaces the rows of these programs in the table between the marks of the name, adds those that it lacks, and removes those of no program.
  * @throws where the page has no such marks
  */
-export function putRows(name: string, { head, rows }: Table, order: Order): void {
-  const text = readFileSync(page, 'utf8');
-  const [begin, end] = [`<!-- conduct:peers ${name} -->`, `<!-- end of conduct:peers ${name} -->`];
+export function putRows({ page, name }: Place, { head, rows }: Table, order: Order): void {
+  const path = join(root, page);
+  const text = readFileSync(path, 'utf8');
+  const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
   if (from === -1 || to === -1) throw new Error(`${page} lacks ${begin} and ${end}`);
   const standing = text
@@ -45,7 +49,7 @@ export function putRows(name: string, { head, rows }: Table, order: Order): void
   const byName = new Map([...standing, ...rows].map((row) => [programOf(row), row]));
   const sorted = order.map((each) => byName.get(each.name.toLowerCase())).filter((row) => row !== undefined);
   const table = tableOf({ head, rows: sorted });
-  writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`);
+  writeFileSync(path, `${text.slice(0, from + begin.length)}\n\n${table}\n\n${text.slice(to)}`);
 }
 
 /** The name of a program, from a cell with its version. */

@@ -111,7 +111,7 @@ const proxies: Readonly<Record<string, ExampleProxy>> = {
         'visible_hostname localhost\npinger_enable off\nshutdown_lifetime 0 seconds\n',
       '',
     ],
-    // It breaks the connection of some clients whose uploads of 25 MB are refused.
+    // It resets some uploads of 25 MB and more, before a plain server of node:http too, which had got 32 MiB of 100 MB.
     refusedBytesMax: 1_100_000,
     // Killed, it leaves shared memory behind.
     stopSignal: 'SIGTERM',

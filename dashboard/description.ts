@@ -87,6 +87,7 @@ type PathItem = Readonly<Record<string, Operation>>;
 
 type OpenApi = {
   readonly info: { readonly title: string; readonly version: string };
+  readonly servers: readonly [{ readonly url: string }];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 };
@@ -178,6 +179,8 @@ export const description = signal<Description | undefined>(undefined);
 /** `/api/v1` unless configured. */
 export const base = signal('/api/v1');
 
+/** The path before those that the server gives out, if it knows its root. */
+let root = '';
 let document: OpenApi | undefined;
 /** @throws Error if the document cannot be read */
 export async function readDescription(): Promise<void> {
@@ -189,11 +192,19 @@ export async function readDescription(): Promise<void> {
     return json as unknown as OpenApi;
   });
   document = documents.reduce(joined);
+  root = document.servers[0].url.replace(lastSlash, '');
   const paths = Object.keys(document.paths);
   const me = paths.find((path) => path.endsWith('/auth/me'));
   if (me !== undefined) base.value = me.slice(0, -'/auth/me'.length);
   const lists = paths.flatMap((path) => listAt(path) ?? []);
   description.value = { title: document.info.title, lists, paths };
+}
+
+const lastSlash = /\/$/;
+
+/** A path that the server gave, as `send` takes it: below the prefix of the address, which it may have or not. */
+export function belowPrefix(path: string): string {
+  return path.startsWith(`${root}/`) ? path.slice(root.length) : path;
 }
 
 /** One document of two parts: a path may have methods in both, and a component means the same in both. */

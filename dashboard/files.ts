@@ -1,6 +1,6 @@
 /** Files of documents: how they are uploaded, by the client of the package, shown by links that need no credential, and removed. */
 import { type ApiFile, ComityError, createClient } from '../src/client/index.ts';
-import { base, type Listed } from './description.ts';
+import { base, belowPrefix, type Listed } from './description.ts';
 import { isObject, key, type Problem, prefix, problemOf, send } from './send.ts';
 
 export function isFile(value: unknown): value is ApiFile {
@@ -59,19 +59,21 @@ export async function uploadFile(
 /** Removes a file. @returns the problem, if it was refused */
 export async function removeFile(file: ApiFile): Promise<Problem | undefined> {
   const tag = await tagOf(file);
-  return problemOf(await send('DELETE', file.url, tag === null ? {} : { headers: { 'If-Match': tag } }));
+  return problemOf(
+    await send('DELETE', belowPrefix(file.url), tag === null ? {} : { headers: { 'If-Match': tag } }),
+  );
 }
 
 /** The entity tag of a file that is as it was shown. */
 export async function tagOf({ url, digest }: ApiFile): Promise<string | null> {
-  const { headers } = await send('HEAD', url, { headers: { 'Want-Repr-Digest': 'sha-256=1' } });
+  const { headers } = await send('HEAD', belowPrefix(url), { headers: { 'Want-Repr-Digest': 'sha-256=1' } });
   return headers.get('Repr-Digest') === digest ? headers.get('ETag') : '"changed"';
 }
 
 /** An address for elements of the page, which send no key. @returns undefined if there is none */
 export async function linkOf({ url }: ApiFile): Promise<string | undefined> {
-  const { json } = await send('POST', `${url}/link`, { json: {} });
-  return isObject(json) && typeof json.url === 'string' ? prefix + json.url : undefined;
+  const { json } = await send('POST', `${belowPrefix(url)}/link`, { json: {} });
+  return isObject(json) && typeof json.url === 'string' ? prefix + belowPrefix(json.url) : undefined;
 }
 
 /** The first preview of a file as a `data:` URL, which needs no credential. @returns undefined if none can be made */
@@ -79,7 +81,7 @@ export async function previewOf({ previews = {} }: ApiFile): Promise<string | un
   const [url] = Object.values(previews);
   if (url === undefined) return undefined;
   const octets = await clientNow()
-    .request('GET', prefix + url)
+    .request('GET', prefix + belowPrefix(url))
     .catch(() => undefined);
   if (!(octets instanceof Uint8Array)) return undefined;
   const text = Array.from(octets, (octet) => String.fromCharCode(octet)).join('');

@@ -12,6 +12,7 @@ import { copiedBytes, placeName } from './files/backup-files.ts';
 import type { Files } from './files/files.ts';
 import { holdResources } from './hold/hold.ts';
 import { problems } from './http/problem-registry.ts';
+import { publicRoot } from './http/syntax/uri.ts';
 import { jobResources } from './jobs/job-routes.ts';
 import type { CorsPolicy } from './kernel/answer/cors.ts';
 import type { CallerAddress } from './kernel/rate-limit/caller-address.ts';
@@ -75,12 +76,28 @@ type Features = Services & {
 };
 
 export function resourcesOf(options: Features): readonly Resource[] {
+  const root = publicRoot(options.settings.publicUrl);
+  const { base } = options.configuration;
+  // Features make their paths of the base that clients see. The router finds resources without the root, which proxies remove.
+  const routed: readonly Resource[] = rootedResources(options, root, () => routed).map((resource) => {
+    const { pattern } = resource;
+    return pattern.startsWith(`${base}/`) ? { ...resource, pattern: pattern.slice(root.length) } : resource;
+  });
+  return routed;
+}
+
+/** @param routed the same resources at the paths of the router, for the OpenAPI document */
+function rootedResources(
+  options: Features,
+  root: string,
+  routed: () => readonly Resource[],
+): readonly Resource[] {
   const { configuration, settings, metrics, accounts, webhooks, received } = options;
   const collections = [...configuration.collections.values()];
   const logViews = createLogViews(collections, (error) => options.observe({ kind: 'hook-failed', error }));
   const dashboard = settings.dashboard === 'on' ? dashboardAssets() : [];
   const slowLists = new SlowLists({ ...settings, clock: options.clock });
-  const resources: readonly Resource[] = [
+  return [
     ...createRoutes({
       ...options,
       ...{
@@ -129,28 +146,38 @@ export function resourcesOf(options: Features): readonly Resource[] {
     slowListResource(configuration.base, settings, slowLists),
     connectionsResource(configuration.base, settings, options.connections),
     ...programResources({
-      ...{ ...options, metrics, base: configuration.base, hasDashboard: dashboard.length > 0 },
+      ...{ ...options, metrics, root, base: configuration.base, hasDashboard: dashboard.length > 0 },
       ...{ metricsToken: settings.metricsToken, limits: settings },
-      assets: [...documentationOf(configuration), ...dashboard, ...portalOf(options)],
-      openApi: createDocuments(() => ({
-        ...{ ...configuration, resources, verifiedEmailRequired: settings.verifiedEmailRequired },
-        traceEnabled: settings.traceMethod,
-        corsEnabled: settings.corsOrigins !== '',
-        eventTypes: [...webhooks.eventTypes.values()],
-      })),
+      assets: [...documentationOf(configuration, root), ...dashboard, ...portalOf(options, root)],
+      openApi: documentsOf(options, root, routed),
     }),
   ];
-  return resources;
 }
 
-function documentationOf(configuration: Configuration): readonly Asset[] {
+function documentsOf(
+  { configuration, settings, webhooks }: Features,
+  root: string,
+  routed: () => readonly Resource[],
+): ReturnType<typeof createDocuments> {
+  return createDocuments(() => ({
+    ...{ ...configuration, root, resources: routed(), verifiedEmailRequired: settings.verifiedEmailRequired },
+    traceEnabled: settings.traceMethod,
+    corsEnabled: settings.corsOrigins !== '',
+    eventTypes: [...webhooks.eventTypes.values()],
+  }));
+}
+
+function documentationOf(configuration: Configuration, root: string): readonly Asset[] {
   const { title } = configuration;
-  const guides = guidePages(title, join(packageRoot(), 'docs'));
-  return [...docsAssets(title, guides.length > 0, () => codesOf(configuration)), ...guides];
+  const guides = guidePages({ title, root }, join(packageRoot(), 'docs'));
+  const hasGuides = guides.length > 0;
+  return [...docsAssets({ title, root, hasGuides }, () => codesOf(configuration)), ...guides];
 }
 
-function portalOf({ configuration, settings }: Features): readonly Asset[] {
-  return settings.portal === 'on' ? portalAssets(configuration) : [];
+/** The page adds the root by itself, from its address. */
+function portalOf({ configuration, settings }: Features, root: string): readonly Asset[] {
+  if (settings.portal === 'off') return [];
+  return portalAssets({ ...configuration, base: configuration.base.slice(root.length) });
 }
 
 /** The codes that the application refuses with: those of actions with their statuses, and those that stand in its functions. */

@@ -16,6 +16,7 @@ import type { Exchange } from './egress/exchange.ts';
 import { createOwnListeners } from './egress/policy.ts';
 import { createFiles } from './files/files.ts';
 import { openPlace } from './files/open-place.ts';
+import { publicRoot } from './http/syntax/uri.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import { corsPolicy } from './kernel/answer/cors.ts';
 import { createHandler } from './kernel/handler.ts';
@@ -128,7 +129,10 @@ type Opened = ComposeOptions & {
   readonly opened: Awaited<ReturnType<typeof openStore>>;
 };
 
-async function createFeatures({ opened, ...options }: Opened) {
+async function createFeatures({ opened, ...given }: Opened) {
+  const root = publicRoot(given.settings.publicUrl);
+  const { base: ownBase } = given.configuration;
+  const options = { ...given, configuration: { ...given.configuration, base: `${root}${ownBase}` } };
   const { configuration, settings, clock, observe, turns, outside, metrics, tracing } = options;
   const { digit = () => randomInt(32), bytes: random = randomBytes } = options.random ?? {};
   const { base, collections, accounts: declaredAccounts } = configuration;
@@ -180,13 +184,13 @@ async function createFeatures({ opened, ...options }: Opened) {
   const served = { ...common, ...features, store: webhooks.store, mac };
   const { authenticate, principalNow, authenticateProxy } = accounts;
   const handling = createHandler({
-    ...{ ...served, base, resources: resourcesOf(served), authenticate, principalNow, rates, loop },
+    ...{ ...served, base, root, resources: resourcesOf(served), authenticate, principalNow, rates, loop },
     ...{ challengesFor, secretOf: unguessableCredential, randomDigit: digit },
   });
-  const callsAs = createCallsAs(services, base, turns, handling.handleAs);
+  const callsAs = createCallsAs(services, ownBase, turns, handling.handleAs);
   const proxy = createTunnel(services, configuration.tunnel, { ...common, authenticate: authenticateProxy });
   const listener = createListener({
-    ...{ ...common, ...handling, proxy, apiVersion: configuration.apiVersion },
+    ...{ ...common, ...handling, proxy, root, apiVersion: configuration.apiVersion },
     handler: tracing?.serve(handling.handler) ?? handling.handler,
     ...{ limits: settings, behindProxy: settings.behindProxy },
   });

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { Backup } from '../api-types.ts';
-import { base } from '../description.ts';
+import { base, belowPrefix } from '../description.ts';
 import { isObject, type Problem, problemOf, send } from '../send.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { Table } from './plain-table.tsx';
@@ -26,7 +26,7 @@ export function Backups(): JSX.Element | null {
     if (operation === undefined) return undefined;
     let timer = 0;
     const look = async () => {
-      const reply = await send('GET', operation).catch(() => undefined);
+      const reply = await send('GET', belowPrefix(operation)).catch(() => undefined);
       // An operation that has succeeded leads to the backup, which has no status.
       if (reply === undefined || (isObject(reply.json) && reply.json.status === 'pending')) {
         timer = window.setTimeout(look, everyMs);

@@ -10,7 +10,7 @@ import { codeOf, curlOf } from '../components/query-copies.ts';
 import { QueryEditor } from '../components/query-editor.tsx';
 import { ReferenceLink } from '../components/reference-link.tsx';
 import { Badge, CopyButton, Json } from '../components/value.tsx';
-import { description, type Listed, listOf } from '../description.ts';
+import { belowPrefix, description, type Listed, listOf } from '../description.ts';
 import { go, linkTo } from '../route.ts';
 import { isObject, prefix, problemOf, type Reply, send } from '../send.ts';
 
@@ -162,7 +162,7 @@ function Result({ list, reply }: { readonly list: Listed; readonly reply: Reply 
         {repeats === null ? null : (
           <>
             {'. '}
-            <a href={prefix + repeats} target="_blank" rel="noreferrer">
+            <a href={prefix + belowPrefix(repeats)} target="_blank" rel="noreferrer">
               The resource that repeats this query
             </a>
           </>

@@ -90,7 +90,7 @@ function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }:
     .filter(({ rule: { signature } }) => signature.kind !== 'function' && signsUrl(signature))
     .map(
       ({ name }) =>
-        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the origin of that URL, if it is not the address of this program`,
+        `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the part of that URL before the path of the API, if it is not the address of this program`,
     );
 }
 

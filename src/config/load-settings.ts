@@ -184,6 +184,7 @@ function refusal(setting: Setting, { value, written }: Source): string | undefin
 }
 
 function readValue(setting: Setting, { value, written }: Source): unknown {
+  if (setting.kind === 'text') return setting.normalize(String(value));
   if (!written) return value;
   if (setting.kind === 'integer') return readInteger(String(value));
   return setting.kind === 'switch' ? value === 'on' : value;

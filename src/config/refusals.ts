@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import { isToken } from '../http/syntax/field-value.ts';
-import { isOrigin } from '../http/syntax/uri.ts';
+import { isOrigin, originOfUrl } from '../http/syntax/uri.ts';
 
 const keyStart = 'sk_';
 const keySymbols = '0123456789-._~+/=';
@@ -79,10 +79,30 @@ function isCount(value: string): boolean {
   );
 }
 
+/** As in the `base` of a configuration, so that the path means the same to every proxy and in the name of a cookie. */
+const rootPath = /^(?:\/[A-Za-z0-9._~-]+)*\/?$/;
+/** Each field with a path has it, and proxies grant all fields of a response 4 KiB. */
+const rootCharactersMax = 200;
+const dotSegment = /\/\.{1,2}(?:\/|$)/;
+
+/** An origin, or an origin with the path that a proxy removes from requests. No message repeats the URL, which may contain a password. */
 export function refusePublicUrl(value: string): string | undefined {
-  return isOrigin(value) && value !== 'null' && (value.startsWith('https://') || value.startsWith('http://'))
-    ? undefined
-    : 'must be an origin such as https://api.example, without a path';
+  const origin = originOfUrl(value);
+  const path = value.slice(origin.length);
+  if (origin.includes('@')) return 'must not contain a user name or a password';
+  if (value.includes('?') || value.includes('#')) return 'must not have a query or a fragment';
+  const isHttp = origin.startsWith('https://') || origin.startsWith('http://');
+  if (!isHttp || !isOrigin(origin))
+    return 'must be a URL such as https://api.example or https://example.com/backend';
+  if (dotSegment.test(path)) return 'must not have . or .. as a segment of its path';
+  if (!rootPath.test(path))
+    return 'may have only letters, digits and - . _ ~ between the slashes of its path';
+  if (path.length > rootCharactersMax) return `must have a path of at most ${rootCharactersMax} characters`;
+  return undefined;
+}
+
+export function withoutEndingSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : url;
 }
 
 /** A mail server (RFC 5321). Its URL may contain a password, so no message repeats it. */

@@ -41,6 +41,8 @@ export type TextSetting<D extends string | undefined = string | undefined> = {
   /** Never repeated in a message, a log line or the reference. */
   readonly secret: boolean;
   readonly refuse: (value: string) => string | undefined;
+  /** Several spellings of one value become one. */
+  readonly normalize: (value: string) => string;
   readonly meaning: string;
 };
 
@@ -102,7 +104,7 @@ export function choice<const C extends string>(
   return { kind: 'choice', choices, default: fallback, meaning };
 }
 
-type TextRules = Partial<Pick<TextSetting, 'charactersMax' | 'secret' | 'refuse'>>;
+type TextRules = Partial<Pick<TextSetting, 'charactersMax' | 'secret' | 'refuse' | 'normalize'>>;
 
 export function text<const D extends string | undefined>(
   fallback: D,
@@ -115,6 +117,7 @@ export function text<const D extends string | undefined>(
     charactersMax: rules.charactersMax ?? 4096,
     secret: rules.secret ?? false,
     refuse: rules.refuse ?? acceptAny,
+    normalize: rules.normalize ?? keep,
     meaning,
   };
 }
@@ -130,4 +133,8 @@ export function section<const R extends Readonly<Record<string, object>>>(
 
 function acceptAny(): undefined {
   return undefined;
+}
+
+function keep(value: string): string {
+  return value;
 }

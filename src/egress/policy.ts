@@ -3,10 +3,12 @@
  * resolution. In this order: own listeners are refused; addresses of the allow-list are permitted at any port that Fetch does not block;
  * other public addresses are permitted at permitted ports.
  */
+
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { commaSeparated } from '../config/refusals.ts';
 import type { Settings } from '../config/settings.ts';
+import { originOfUrl } from '../http/syntax/uri.ts';
 import {
   type Address,
   type Block,
@@ -366,7 +368,7 @@ export function createOwnListeners({
   let listening = originOf(host, port, tlsCert !== undefined && tlsPort === undefined);
   const ownListeners: OwnListener[] = [];
   return {
-    origin: () => publicUrl ?? listening,
+    origin: () => (publicUrl === undefined ? listening : originOfUrl(publicUrl)),
     ownListeners: () => ownListeners,
     listensAt(url, own) {
       listening = url;

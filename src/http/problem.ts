@@ -41,11 +41,11 @@ export function problemBody(problem: Problem): string {
   return JSON.stringify(members(problem));
 }
 
-/** The same members in the form of RFC 9457. `type` refers to the code's entry in the reference. */
-export function problemDetailsBody(problem: Problem): string {
+/** The same members in the form of RFC 9457. `type` refers to the code's entry in the reference. @param root before every path */
+export function problemDetailsBody(problem: Problem, root = ''): string {
   const entry = problems[problem.code];
   return JSON.stringify({
-    type: `/docs/errors#${problem.code}`,
+    type: `${root}/docs/errors#${problem.code}`,
     title: entry.message,
     status: statusOf(problem),
     detail: messageOf(problem),

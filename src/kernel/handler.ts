@@ -40,6 +40,8 @@ type HandlerOptions = Services & {
   readonly settings: Settings;
   /** `/api/v1` */
   readonly base: string;
+  /** The path before every path that clients see: `/backend`, or empty. */
+  readonly root: string;
   readonly resources: readonly Resource[];
   readonly authenticate: Authenticate;
   /** The present principal of a stored request. */
@@ -125,7 +127,7 @@ export function createHandler(options: HandlerOptions): {
   const answers = new KeptAnswers();
   const context: WalkContext = {
     ...{ clock, operations, authenticate, challengesFor, cors, rates, loop },
-    router: createRouter(options.resources),
+    router: createRouter(options.resources, options.root),
     limits: { ...settings, traceEnabled: settings.traceMethod },
     decodeContent: (bytes, codings, memory) =>
       decodeContent(bytes, codings, { bytesMax: settings.decodedBytesMax, memory }),

@@ -13,6 +13,8 @@ export type Router = {
   /** Finds the route of a path as sent; `missing`: no resource matches; undefined: the path is malformed. */
   find(path: string): Route | 'missing' | undefined;
   readonly resources: readonly Resource[];
+  /** The path before every path that clients see: `/backend`, or empty. */
+  readonly root: string;
 };
 
 type Branch = {
@@ -21,8 +23,26 @@ type Branch = {
   resource: Resource | undefined;
 };
 
-/** @throws {Error} if two resources have the same pattern */
-export function createRouter(resources: readonly Resource[]): Router {
+/**
+ * @param root the path that clients see before those of the resources, such as `/backend`; requests come with or without it
+ * @throws {Error} if two resources have the same pattern
+ */
+export function createRouter(resources: readonly Resource[], root = ''): Router {
+  const router = routerWithin(resources);
+  if (root === '') return router;
+  return {
+    ...{ resources, root },
+    find(path) {
+      // The path as sent comes first: with the root `/api`, `/api/v1/products` may be a path whose root was removed.
+      const found = router.find(path);
+      if (found !== 'missing' || !path.startsWith(root)) return found;
+      const rest = path.slice(root.length);
+      return rest === '' || rest.startsWith('/') ? router.find(rest || '/') : found;
+    },
+  };
+}
+
+function routerWithin(resources: readonly Resource[]): Router {
   const root = branch();
   const literals = new Map<string, Route>();
   const members = new Map<string, Members>();
@@ -39,7 +59,7 @@ export function createRouter(resources: readonly Resource[]): Router {
     members.get(path.slice(0, end))?.hidden.push(path.slice(end + 1));
   }
   return {
-    resources,
+    ...{ resources, root: '' },
     find(path) {
       // Only an escape or a segment that begins with a dot requires decoding each segment.
       if (path.includes('%') || path.includes('/.')) return findDecoded(root, path);

@@ -45,14 +45,18 @@ export type ApplicationCode = {
   readonly actions: readonly string[];
 };
 
-/**
- * @param title of the API, escaped
- * @param hasGuides there are pages at /docs/guides (guide-pages.ts)
- * @param readCodes of the application; called for the first request of the page of errors
- */
+/** The application that the pages document. */
+export type Documented = {
+  readonly title: string;
+  /** The path before every path that clients see: `/backend`, or empty. */
+  readonly root: string;
+  /** There are pages at /docs/guides (guide-pages.ts). */
+  readonly hasGuides: boolean;
+};
+
+/** @param readCodes of the application; called for the first request of the page of errors */
 export function docsAssets(
-  title: string,
-  hasGuides: boolean,
+  documented: Documented,
   readCodes: () => Promise<readonly ApplicationCode[]> | readonly ApplicationCode[] = () => [],
 ): readonly DocsAsset[] {
   const script = asset(
@@ -68,8 +72,8 @@ export function docsAssets(
   );
   const paths = { script: script.path, style: style.path, viewer: explorer.path };
   return [
-    page('/docs', viewerPolicy, () => docsPage(title, paths, hasGuides)),
-    plainPage('/docs/errors', async () => errorsPage(title, hasGuides, await readCodes())),
+    page('/docs', viewerPolicy, () => docsPage(documented, paths)),
+    plainPage('/docs/errors', async () => errorsPage(documented, await readCodes())),
     script,
     style,
     explorer,
@@ -122,7 +126,7 @@ const advice: Readonly<Record<Retry, string>> = {
   'with-credentials': 'Send a different credential.',
 };
 
-function errorsPage(title: string, hasGuides: boolean, codes: readonly ApplicationCode[]): string {
+function errorsPage(documented: Documented, codes: readonly ApplicationCode[]): string {
   const byStatus = Map.groupBy(Object.keys(problems) as ProblemCode[], (code) => problems[code].status);
   const sections = [...byStatus]
     .sort(([one], [other]) => one - other)
@@ -133,8 +137,8 @@ function errorsPage(title: string, hasGuides: boolean, codes: readonly Applicati
   const main = `<h1>Errors</h1>
 <p>Every error response has a JSON body with <code>error</code>, a message for people, and <code>code</code>, which is stable and for programs.
 With <code>Accept: application/problem+json</code> it also has the members of RFC&nbsp;9457. If the content is invalid, <code>errors</code> points to each invalid member.</p>
-${applicationSection(title, codes)}${sections.join('\n')}`;
-  return plainHtml({ title, heading: 'Errors', here: '/docs/errors', hasGuides, main });
+${applicationSection(documented.title, codes)}${sections.join('\n')}`;
+  return plainHtml({ ...documented, heading: 'Errors', here: '/docs/errors', main });
 }
 
 /** The codes that stand in the application's functions, or that its actions declare; those of the registry have their own entry. */
@@ -170,19 +174,17 @@ function entry(code: ProblemCode): string {
 </article>`;
 }
 
-type PlainPage = {
-  /** Of the API. */
-  readonly title: string;
+type PlainPage = Documented & {
   readonly heading: string;
   /** The path in the bar that it belongs to. */
   readonly here: keyof typeof barTexts;
-  readonly hasGuides: boolean;
   /** HTML of its content. */
   readonly main: string;
 };
 
 /** The text of a page without a script: the errors, and the guides (guide-pages.ts). */
-export function plainHtml({ title, heading, here, hasGuides, main }: PlainPage): string {
+export function plainHtml({ heading, here, main, ...documented }: PlainPage): string {
+  const { title, root } = documented;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -190,10 +192,10 @@ export function plainHtml({ title, heading, here, hasGuides, main }: PlainPage):
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(heading)}: ${escapeHtml(title)} API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${stylePath()}">
+<link rel="stylesheet" href="${root}${stylePath()}">
 </head>
 <body>
-${bar(title, here, hasGuides)}
+${bar(documented, here)}
 <main>
 ${main}
 </main>
@@ -208,7 +210,8 @@ ${main}
 
 type DocsPaths = { readonly script: string; readonly style: string; readonly viewer: string };
 
-function docsPage(title: string, paths: DocsPaths, hasGuides: boolean): string {
+function docsPage(documented: Documented, paths: DocsPaths): string {
+  const { title, root } = documented;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -216,15 +219,15 @@ function docsPage(title: string, paths: DocsPaths, hasGuides: boolean): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${paths.style}">
-<script type="module" src="${paths.viewer}"></script>
-<script type="module" src="${paths.script}"></script>
+<link rel="stylesheet" href="${root}${paths.style}">
+<script type="module" src="${root}${paths.viewer}"></script>
+<script type="module" src="${root}${paths.script}"></script>
 </head>
 <body class="viewer">
-${bar(title, '/docs', hasGuides)}
-<noscript><p class="notice">The reference needs JavaScript. Everything it shows is in <a href="/openapi.json">/openapi.json</a>.</p></noscript>
+${bar(documented, '/docs')}
+<noscript><p class="notice">The reference needs JavaScript. Everything it shows is in <a href="${root}/openapi.json">${root}/openapi.json</a>.</p></noscript>
 <p class="notice" id="failure" role="alert" hidden></p>
-<openapi-explorer tabindex="-1" server-url="/" hide-server-selection hide-components
+<openapi-explorer tabindex="-1" server-url="${root || '/'}" hide-server-selection hide-components
  primary-color="#0b5c8a" secondary-color="#8a4b0b" bg-color="#ffffff" text-color="#1f2328" header-bg-color="#f6f8fa" header-color="#1f2328"
  nav-bg-color="#f6f8fa" nav-text-color="#1f2328" nav-hover-bg-color="#e6edf3" nav-hover-text-color="#0b5c8a"></openapi-explorer>
 </body>
@@ -240,10 +243,10 @@ const barTexts = {
   '/openapi.json?version=3.1': '3.1',
 } as const;
 
-function bar(title: string, here: keyof typeof barTexts, hasGuides: boolean): string {
+function bar({ title, root, hasGuides }: Documented, here: keyof typeof barTexts): string {
   const shown = Object.entries(barTexts).filter(([path]) => hasGuides || path !== '/docs/guides');
   const links = shown.map(
-    ([path, text]) => `<a href="${path}"${path === here ? ' aria-current="page"' : ''}>${text}</a>`,
+    ([path, text]) => `<a href="${root}${path}"${path === here ? ' aria-current="page"' : ''}>${text}</a>`,
   );
   return `<header class="bar">
 <strong>${escapeHtml(title)}</strong>
@@ -268,12 +271,13 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * Passes both parts of the document to the viewer as one, with the codes of `x-errors` in words.
+ * Passes both parts of the document to the viewer as one, with the codes of `x-errors` in words. Its paths are relative to `/docs`, with or
+ * without a root, because the file is the same for both.
  */
 const docsScript = `const explorer = document.querySelector('openapi-explorer');
 async function read(part) {
-  const response = await fetch('/openapi.json?part=' + part, { headers: { Accept: 'application/json' } });
-  if (!response.ok) throw new Error('/openapi.json answered ' + response.status);
+  const response = await fetch('openapi.json?part=' + part, { headers: { Accept: 'application/json' } });
+  if (!response.ok) throw new Error('openapi.json answered ' + response.status);
   return response.json();
 }
 try {
@@ -285,7 +289,7 @@ try {
   for (const item of Object.values(description.paths)) {
     for (const operation of Object.values(item)) {
       const errors = Object.entries(operation['x-errors'] ?? {});
-      const lines = errors.map(([status, codes]) => status + ' ' + codes.map((code) => '[' + code + '](/docs/errors#' + code + ')').join(', '));
+      const lines = errors.map(([status, codes]) => status + ' ' + codes.map((code) => '[' + code + '](docs/errors#' + code + ')').join(', '));
       if (lines.length > 0) operation.description = [operation.description ?? '', 'Errors besides those of any operation: ' + lines.join('; ') + '.'].join('\\n\\n').trim();
     }
   }

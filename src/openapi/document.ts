@@ -30,6 +30,8 @@ export type OpenApiOptions = {
   readonly title: string;
   /** Value of API-Version. */
   readonly apiVersion: string;
+  /** The path before every path that clients see: `/backend`; absent: none. */
+  readonly root?: string;
   /** Every resource of the program, in the order of the document. */
   readonly resources: readonly Resource[];
   readonly traceEnabled: boolean;
@@ -128,7 +130,7 @@ function* openApiSteps(options: OpenApiOptions): Generator<void, Item> {
       version: options.apiVersion,
       description: [...prefaceOf(options), ...(version === '3.1' ? [earlierNote] : [])].join('\n\n'),
     },
-    servers: [{ url: '/' }],
+    servers: [{ url: options.root || '/' }],
     security,
     tags: tags(inPart),
     paths,
@@ -153,12 +155,12 @@ const partNotes: Readonly<Record<OpenApiPart, string>> = {
     'What operators need. `/openapi.json` has the part of the application: collections, actions, accounts and events.',
 };
 
-function prefaceOf({ part, traceEnabled }: OpenApiOptions): readonly string[] {
+function prefaceOf({ part, traceEnabled, root = '' }: OpenApiOptions): readonly string[] {
   return [
     ...(part === undefined ? [] : [partNotes[part]]),
     'Send exactly one credential. Reads have strong entity tags: send one in `If-Match`, and a change does not overwrite the change of another client. Lists page by cursor; `QUERY` (RFC 10008) takes the query of a list in the content. A filter is `field[operator]=value`; `field=value` is short for `field[eq]=value`, and if repeated, any of the values matches. A parameter that is an array may be repeated or separated by commas.',
     '`responses` of an operation has what a request gets that asks for nothing else, and `x-responses` what a header field asks for, by that field. With `fields`, representations have the selected members alone.',
-    'An error is `{"error": "message", "code": "stable_code"}`, or RFC 9457 for `Accept: application/problem+json`; `x-errors` has the codes by status, of any operation at the response `default` and of one at the operation, and the [list of codes](/docs/errors) their meanings.',
+    `An error is \`{"error": "message", "code": "stable_code"}\`, or RFC 9457 for \`Accept: application/problem+json\`; \`x-errors\` has the codes by status, of any operation at the response \`default\` and of one at the operation, and the [list of codes](${root}/docs/errors) their meanings.`,
     `Any response may have the fields under \`x-headers\`. Content may be coded: \`gzip\`, \`deflate\`, \`br\` or \`zstd\` in requests (Content-Encoding), \`br\` or \`gzip\` in longer responses (Accept-Encoding). HEAD is answered wherever GET is, without content. OPTIONS is answered everywhere, without a credential: it lists the methods, and is the preflight request of pages of other origins.${traceEnabled ? ' TRACE echoes the request without its credentials.' : ''}`,
   ];
 }

@@ -6,13 +6,22 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { type DocsAsset, escapeHtml, pageCacheControl, plainHtml, plainPage } from './docs-assets.ts';
+import {
+  type DocsAsset,
+  type Documented,
+  escapeHtml,
+  pageCacheControl,
+  plainHtml,
+  plainPage,
+} from './docs-assets.ts';
 
 const folders = ['guides', 'reference'] as const;
 const guidesPath = '/docs/guides';
 
-/** @param title of the API @param docs the folder of the documentation */
-export function guidePages(title: string, docs: string): readonly DocsAsset[] {
+type Site = Pick<Documented, 'title' | 'root'>;
+
+/** @param docs the folder of the documentation */
+export function guidePages(site: Site, docs: string): readonly DocsAsset[] {
   const index = join(docs, 'guides/README.md');
   if (!existsSync(index)) return [];
   const names = folders.flatMap((folder) =>
@@ -26,11 +35,11 @@ export function guidePages(title: string, docs: string): readonly DocsAsset[] {
       const read = () => readFile(join(docs, name), 'utf8');
       const path = pathOf(name);
       return [
-        plainPage(path, async () => render(title, path, await read(), served)),
+        plainPage(path, async () => render(site, path, await read(), served)),
         plain(`${path}.md`, 'text/markdown; charset=utf-8', async () => withoutRemarks(await read())),
       ];
     }),
-    plain('/llms.txt', 'text/plain; charset=utf-8', () => listFor(title, readFileSync(index, 'utf8'))),
+    plain('/llms.txt', 'text/plain; charset=utf-8', () => listFor(site, readFileSync(index, 'utf8'))),
   ];
 }
 
@@ -50,7 +59,7 @@ function withoutRemarks(markdown: string): string {
 }
 
 async function render(
-  title: string,
+  { title, root }: Site,
   path: string,
   markdown: string,
   served: ReadonlySet<string>,
@@ -70,7 +79,9 @@ async function render(
       link({ href, tokens }) {
         const shown = this.parser.parseInline(tokens);
         const target = targetOf(href, folder, served);
-        return target === undefined ? shown : `<a href="${escapeHtml(target)}">${shown}</a>`;
+        return target === undefined
+          ? shown
+          : `<a href="${escapeHtml(target.startsWith('/') ? `${root}${target}` : target)}">${shown}</a>`;
       },
       table(token) {
         const rows = [token.header, ...token.rows].map((cells, at) => {
@@ -86,8 +97,13 @@ async function render(
     },
   });
   const html = await marked.parse(withoutRemarks(markdown), { async: true });
-  const twin = `<p class="quiet"><a href="${path}.md">This page as Markdown</a></p>`;
-  return plainHtml({ title, heading, here: guidesPath, hasGuides: true, main: `${html}${twin}` });
+  const twin = `<p class="quiet"><a href="${root}${path}.md">This page as Markdown</a></p>`;
+  return plainHtml({
+    ...{ title, root, heading },
+    here: guidesPath,
+    hasGuides: true,
+    main: `${html}${twin}`,
+  });
 }
 
 /** A URL, or a place on the same page. */
@@ -102,18 +118,18 @@ function targetOf(href: string, folder: string, served: ReadonlySet<string>): st
 }
 
 /** The list of guides with targets that a program can follow. */
-function listFor(title: string, index: string): string {
+function listFor({ title, root }: Site, index: string): string {
   const sections = index.slice(index.indexOf('\n## ') + 1);
-  const guides = sections.replaceAll(/\]\(([\w-]+\.md)\)/g, `](${guidesPath}/$1)`);
+  const guides = sections.replaceAll(/\]\(([\w-]+\.md)\)/g, `](${root}${guidesPath}/$1)`);
   return `# ${title} API
 
 > An HTTP API served by Comity. The description of its operations is OpenAPI; errors are JSON with a stable code.
 
 ## API
 
-- [OpenAPI](/openapi.json): every operation, its input and its answers.
-- [Errors](/docs/reference/errors.md): every code, its status and what a client can do.
-- [Limits](/docs/reference/limits.md): sizes, rates and times.
+- [OpenAPI](${root}/openapi.json): every operation, its input and its answers.
+- [Errors](${root}/docs/reference/errors.md): every code, its status and what a client can do.
+- [Limits](${root}/docs/reference/limits.md): sizes, rates and times.
 
 ${guides}`;
 }

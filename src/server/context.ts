@@ -40,6 +40,8 @@ export type Context = {
   readonly monotonic: () => number;
   readonly requestIdPrefix: string;
   readonly apiVersion: string;
+  /** The path before every path that clients see: `/backend`, or empty. */
+  readonly root: string;
   /** Names and values of every answer of this program: its version, and that no browser guesses another media type. */
   readonly fieldsOfAll: readonly string[];
   readonly allow: string;

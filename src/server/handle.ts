@@ -94,7 +94,7 @@ export function fail(request: RequestUnderWay, error: unknown): void {
 /** The request, as far as its refusal depends on it. */
 type Asked = {
   readonly fields: Pick<RequestFields, 'accept' | 'origin'>;
-  readonly context: Pick<Context, 'corsFields'>;
+  readonly context: Pick<Context, 'corsFields' | 'root'>;
 };
 
 const forms = ['application/json', 'application/problem+json'] as const;
@@ -118,7 +118,7 @@ export function problemAnswer(
   return {
     status: problemStatus(problem.code),
     fields: withVaryOnce(fields),
-    content: details ? problemDetailsBody(problem) : problemBody(problem),
+    content: details ? problemDetailsBody(problem, context.root) : problemBody(problem),
     close: options.close ?? false,
     code: problem.code,
   };

@@ -54,6 +54,8 @@ export type ListenerOptions = {
   /** Milliseconds since the epoch; default: `Date.now`. */
   readonly clock?: () => number;
   readonly apiVersion: string;
+  /** The path before every path that clients see; default: none. */
+  readonly root?: string;
   /** Methods in the Allow field of a refused CONNECT; default: those of §4.1 that the server may support. */
   readonly methods?: readonly string[];
   /** Milliseconds that never go back; default: `performance.now`. */
@@ -192,6 +194,7 @@ function createContext(options: ListenerOptions): Context {
     monotonic,
     requestIdPrefix: requestIdPrefix(),
     apiVersion: options.apiVersion,
+    root: options.root ?? '',
     corsFields: options.cors?.fieldsFor ?? (() => []),
     fieldsOfAll: ['API-Version', options.apiVersion, 'X-Content-Type-Options', 'nosniff'],
     allow: (options.methods ?? serverMethods).join(', '),

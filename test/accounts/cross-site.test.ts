@@ -85,3 +85,9 @@ test('QUERY is a safe method, as GET is; methods are told by their letters', () 
   for (const method of ['GET', 'HEAD', 'OPTIONS', 'QUERY', 'TRACE']) assert.ok(isSafeMethod(method), method);
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'get']) assert.ok(!isSafeMethod(method), method);
 });
+
+test('a public URL with a path stands for its origin', () => {
+  const rooted = createCrossSiteCheck(`${publicUrl}/backend`, new Set());
+  const request = (origin: string) => requestWith(['Sec-Fetch-Site', 'cross-site', 'Origin', origin]);
+  assert.deepEqual([rooted(request(publicUrl)), rooted(request('https://evil.example'))], [false, true]);
+});

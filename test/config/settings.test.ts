@@ -286,3 +286,40 @@ test('refuses settings that contradict each other', () => {
   ]);
   for (const bytes of ['0', '16777216']) assert.deepEqual(mistakesOf({ COMITY_MEMORY_BYTES_MAX: bytes }), []);
 });
+
+for (const [written, loaded] of [
+  ['https://api.example', 'https://api.example'],
+  ['https://api.example/', 'https://api.example'],
+  ['http://127.0.0.1:4000/backend', 'http://127.0.0.1:4000/backend'],
+  ['https://example.com/a/b-c_d.e~f/', 'https://example.com/a/b-c_d.e~f'],
+  [`https://example.com/${'a'.repeat(199)}`, `https://example.com/${'a'.repeat(199)}`],
+] as const) {
+  test(`takes ${written.slice(0, 50)} as the public URL`, () => {
+    assert.equal(loadSettings({ COMITY_PUBLIC_URL: written }).settings.publicUrl, loaded);
+    assert.equal(loadSettings({}, { publicUrl: written }).settings.publicUrl, loaded);
+  });
+}
+
+const likeUrl = 'must be a URL such as https://api.example or https://example.com/backend';
+const likePath = 'may have only letters, digits and - . _ ~ between the slashes of its path';
+for (const [written, mistake] of [
+  ['example.com/backend', likeUrl],
+  ['/backend', likeUrl],
+  ['ftp://example.com', likeUrl],
+  ['https://', likeUrl],
+  ['https://example.com:/backend', likeUrl],
+  ['https://ada:secret@example.com/backend', 'must not contain a user name or a password'],
+  ['https://example.com/backend?a=1', 'must not have a query or a fragment'],
+  ['https://example.com#top', 'must not have a query or a fragment'],
+  ['https://example.com/a/../b', 'must not have . or .. as a segment of its path'],
+  ['https://example.com/.', 'must not have . or .. as a segment of its path'],
+  ['https://example.com/a//b', likePath],
+  ['https://example.com//', likePath],
+  ['https://example.com/a%2Fb', likePath],
+  ['https://example.com/a b', likePath],
+  [`https://example.com/${'a'.repeat(200)}`, 'must have a path of at most 200 characters'],
+] as const) {
+  test(`refuses ${written.slice(0, 50)} as the public URL`, () => {
+    assert.deepEqual(mistakesOf({ COMITY_PUBLIC_URL: written }), [`COMITY_PUBLIC_URL ${mistake}`]);
+  });
+}

@@ -66,3 +66,22 @@ test('a bad escape or a dot segment is no path at all', () => {
 test('two resources may not share a pattern', () => {
   assert.throws(() => createRouter([resource('/a'), resource('/a')]), /have the pattern \/a/);
 });
+
+const rooted = createRouter(['/v1/products', '/v1/products/{id}', '/'].map(resource), '/v1');
+
+for (const [path, pattern] of [
+  ['/v1/products', '/v1/products'],
+  ['/v1/v1/products', '/v1/products'],
+  ['/v1/v1/products/a', '/v1/products/{id}'],
+  ['/v1', '/'],
+  ['/v1/', '/'],
+  ['/', '/'],
+  ['/v1x/products', 'missing'],
+  ['/v1/v1/v1/products', 'missing'],
+  ['/v1/v1/%zz', undefined],
+] as const) {
+  test(`with the root /v1 finds ${pattern} for ${path}, as it is or without the root`, () => {
+    const route = rooted.find(path);
+    assert.equal(typeof route === 'object' ? route.resource.pattern : route, pattern);
+  });
+}

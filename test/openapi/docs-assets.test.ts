@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { problems } from '../../src/http/problem-registry.ts';
 import { type DocsAsset, docsAssets, viewerVersion } from '../../src/openapi/docs-assets.ts';
 
-const assets = docsAssets('Tea & <Coffee>', false);
+const assets = docsAssets({ title: 'Tea & <Coffee>', root: '', hasGuides: false });
 
 async function textOf(asset: DocsAsset | undefined): Promise<string> {
   assert(asset);
@@ -41,7 +41,11 @@ test('has an entry for each code of the application, with its actions and its st
     { code: 'not_found', status: 404, actions: ['merge'] },
     { code: '<b>', status: undefined, actions: [] },
   ];
-  const page = await textOf(docsAssets('Desk', false, () => own).find(({ path }) => path === '/docs/errors'));
+  const page = await textOf(
+    docsAssets({ title: 'Desk', root: '', hasGuides: false }, () => own).find(
+      ({ path }) => path === '/docs/errors',
+    ),
+  );
   assert.match(page, /<h2>Codes of Desk<\/h2>/);
   assert.match(
     page,

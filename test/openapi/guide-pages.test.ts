@@ -8,8 +8,10 @@ import { docsAssets } from '../../src/openapi/docs-assets.ts';
 import { guidePages } from '../../src/openapi/guide-pages.ts';
 import { temporaryFolder } from '../harness/temporary-folder.ts';
 
-const pages = guidePages('Tea & <Coffee>', 'docs');
-const paths = new Set([...pages, ...docsAssets('Shop', true)].map(({ path }) => path));
+const pages = guidePages({ title: 'Tea & <Coffee>', root: '' }, 'docs');
+const paths = new Set(
+  [...pages, ...docsAssets({ title: 'Shop', root: '', hasGuides: true })].map(({ path }) => path),
+);
 const html = new Map<string, string>();
 
 async function textOf(asset: DocsAsset): Promise<string> {
@@ -74,5 +76,5 @@ test('a title is shown as text', () => {
 });
 
 test('a package without docs has no such pages', () => {
-  assert.deepEqual(guidePages('Shop', temporaryFolder()), []);
+  assert.deepEqual(guidePages({ title: 'Shop', root: '' }, temporaryFolder()), []);
 });

@@ -7,7 +7,9 @@
  * 401. The session is a bearer token that the page keeps, and no cookie: a page within a frame of another site gets none, and a request
  * that another site sends from the browser has no rights.
  */
+
 import { Type } from 'typebox';
+import { publicRoot } from '../../http/syntax/uri.ts';
 import { actionOperation, actionResource, type Done, madeBy } from '../../kernel/action.ts';
 import { type CollectionOperation, named, representationOf, type Tag } from '../../kernel/documentation.ts';
 import type { Ask, Operation, Resource } from '../../kernel/resource.ts';
@@ -142,7 +144,7 @@ async function create(
     portalSecretChange(token, { kind: 'link', link: id }, at, endsAt),
     audit.entry(factOfAsk(ask, addressOf, { type: 'portal_link.created', subject: id, detail })),
   ];
-  const url = `${origin()}${portalPath}#${token}`;
+  const url = `${origin()}${publicRoot(settings.publicUrl)}${portalPath}#${token}`;
   const done = { content: { ...JSON.parse(row.doc), url }, created: `${served.path}/${id}` };
   const companions = ask.companions.map((companion) => companion(madeBy(done)));
   const commit = await served.store.commit({ changes: [...changes, ...companions], events: [] });

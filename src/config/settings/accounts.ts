@@ -1,5 +1,11 @@
 /** Settings of accounts, their credentials and the mail about them (§5, §8). */
-import { refuseMail, refuseMailUrl, refusePublicUrl, refuseSmtpUrl } from '../refusals.ts';
+import {
+  refuseMail,
+  refuseMailUrl,
+  refusePublicUrl,
+  refuseSmtpUrl,
+  withoutEndingSlash,
+} from '../refusals.ts';
 import { choice, fixed, integer, section, text, toggle } from '../setting.ts';
 
 const MiB = 1024 * 1024;
@@ -11,8 +17,8 @@ const yearS = 366 * dayS;
 export const accountsSettings = section('Accounts', {
   publicUrl: text(
     undefined,
-    { charactersMax: 2000, refuse: refusePublicUrl },
-    'Origin that clients see, such as `https://api.example`: issuer and audience of access tokens, and the origin that OpenID providers redirect to. Without it, tokens name the store in which they are valid, and providers redirect to the address that Comity listens on.',
+    { charactersMax: 2000, refuse: refusePublicUrl, normalize: withoutEndingSlash },
+    'URL that clients see: an origin such as `https://api.example`, or with the path that a proxy removes from requests, such as `https://example.com/backend`. It begins every URL that Comity gives out, the issuer and audience of access tokens, and the URL that OpenID providers redirect to. Without it, tokens name the store in which they are valid, and providers redirect to the address that Comity listens on.',
   ),
   registration: choice(
     ['open', 'closed'],

@@ -131,6 +131,23 @@ export function isOrigin(value: string): boolean {
   return authority !== undefined && authority.port !== '';
 }
 
+const authorityEnd = /[/?#]/;
+
+/** The URL up to its path, query or fragment, as written: its origin, and what else stands before the host. */
+export function originOfUrl(url: string): string {
+  const authority = url.indexOf('://') + 3;
+  const length = url.slice(authority).search(authorityEnd);
+  return length === -1 ? url : url.slice(0, authority + length);
+}
+
+/**
+ * The path under which clients see this program, from its public URL: empty, or such as `/backend`, which a proxy removes from requests.
+ * Each path that the program gives out begins with it; the router finds resources without it.
+ */
+export function publicRoot(publicUrl: string | undefined): string {
+  return publicUrl === undefined ? '' : publicUrl.slice(originOfUrl(publicUrl).length);
+}
+
 /** RFC 3986 §3.1: `ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )`. */
 function isScheme(text: string): boolean {
   for (let at = 0; at < text.length; at += 1) {

@@ -217,7 +217,7 @@ function problemResponse(code: ProblemCode, ended: Ended, context: WalkContext):
       'Accept',
       ...demandedFields(problem, ended, context),
     ],
-    content: details ? problemDetailsBody(problem) : problemBody(problem),
+    content: details ? problemDetailsBody(problem, context.router.root) : problemBody(problem),
     close: code === 'content_too_large' || code === 'request_timeout' || code === 'transfer_coding_unknown',
     code: problem.own?.code ?? code,
   };

@@ -34,13 +34,15 @@ export type ProgramOptions = Health & {
   /** With which a scraper reads the metrics. */
   readonly metricsToken: string | undefined;
   readonly base: string;
+  /** The path before every path that clients see: `/backend`, or empty. */
+  readonly root: string;
   readonly hasDashboard: boolean;
 };
 
 export function programResources(options: ProgramOptions): readonly Resource[] {
   const { metrics, metricsToken, openApi } = options;
   return [
-    entranceResource(options.base, options.hasDashboard),
+    entranceResource(options),
     ...healthResources(options),
     documentResource({
       documentation: {
@@ -206,14 +208,13 @@ function valueIn(query: string | undefined, name: string): string | undefined {
 
 const offers = ['application/json', 'text/html'];
 
-/** @param base of the API, such as `/api/v1` */
-function entranceResource(base: string, hasDashboard: boolean): Resource {
+function entranceResource({ base, root, hasDashboard }: ProgramOptions): Resource {
   const links = {
     api: base,
-    openapi: '/openapi.json',
-    docs: '/docs',
-    health: '/health/ready',
-    ...(hasDashboard ? { dashboard: '/dashboard' } : {}),
+    openapi: `${root}/openapi.json`,
+    docs: `${root}/docs`,
+    health: `${root}/health/ready`,
+    ...(hasDashboard ? { dashboard: `${root}/dashboard` } : {}),
   };
   const page = links.dashboard ?? links.docs;
   return documentResource({

@@ -8,6 +8,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import type { Configuration } from '../../config/configuration.ts';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { Problem } from '../../http/problem.ts';
 import { idFor } from '../../model/id.ts';
@@ -102,12 +103,12 @@ type Verifier = {
 
 export function createAccept(
   services: Services,
-  senders: ReadonlyMap<string, DeclaredSender>,
+  { base, senders }: Pick<Configuration, 'base' | 'senders'>,
   secrets: Pick<SenderSecrets, 'of'>,
   { accepted, fetchKeys, threads }: AcceptHooks = {},
 ): Accept {
   const { clock, observe } = services;
-  const { publicUrl } = services.settings;
+  const seen = { publicUrl: services.settings.publicUrl, base };
   const primitives = createSlicedMac();
   const verifiers = new Map<string, Verifier>();
   for (const sender of senders.values()) {
@@ -140,7 +141,7 @@ export function createAccept(
     verify(sender, request, body) {
       const verifier = verifiers.get(sender.name);
       if (verifier === undefined) throw new Error(`the sender ${sender.name} is not declared`);
-      const message = new IncomingMessage(request, body, publicUrl);
+      const message = new IncomingMessage(request, body, seen);
       const verdict = judge(sender, verifier, message, { nowMs: clock(), primitives });
       if (!(verdict instanceof Promise)) return conclude(sender, message, verdict);
       return verdict.then(

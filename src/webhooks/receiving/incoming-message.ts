@@ -4,26 +4,29 @@
  */
 import type { Request } from '../../http/message.ts';
 import { parseRequestTarget } from '../../http/syntax/request-target.ts';
+import { originOfUrl } from '../../http/syntax/uri.ts';
 import type { Opening } from '../receive/challenge.ts';
 import type { Message } from '../receive/message.ts';
 import { memberReader } from '../receive/message-facts.ts';
 
 export type Incoming = Pick<Request, 'method' | 'target' | 'fields' | 'rawFields'>;
 
+/** Where senders call: without a URL at the Host of the request; `base` as clients see it. */
+type SeenAt = { readonly publicUrl: string | undefined; readonly base: string };
+
 /** A class, because a getter on an object literal would be created for each message (0.5 µs). */
 export class IncomingMessage implements Message {
   readonly body: Uint8Array;
   readonly header: Message['header'];
   readonly #request: Incoming;
-  readonly #publicUrl: string | undefined;
+  readonly #seen: SeenAt;
   #members: ((pointer: string) => string | undefined) | undefined;
 
-  /** @param publicUrl origin that senders call; undefined: the Host of the request */
-  constructor(request: Incoming, body: Uint8Array, publicUrl: string | undefined) {
+  constructor(request: Incoming, body: Uint8Array, seen: SeenAt) {
     this.body = body;
     this.header = (name) => headerOf(request.rawFields, name);
     this.#request = request;
-    this.#publicUrl = publicUrl;
+    this.#seen = seen;
   }
 
   /** For the vendors whose signature is in the body, which is then parsed once. */
@@ -38,7 +41,7 @@ export class IncomingMessage implements Message {
 
   /** The complete URL as called. Few vendors sign it. */
   get url(): string {
-    return calledUrl(this.#request, this.#publicUrl);
+    return calledUrl(this.#request, this.#seen);
   }
 }
 
@@ -67,13 +70,13 @@ function headerOf(rawFields: readonly string[], name: string): string | readonly
   return all ?? first;
 }
 
-/** Path and query are not normalized, because the sender signed them as they are. */
-function calledUrl({ method, target, fields }: Incoming, publicUrl: string | undefined): string {
+/** Path and query are not normalized, because the sender signed them as they are; a proxy may have removed the root. */
+function calledUrl({ method, target, fields }: Incoming, { publicUrl, base }: SeenAt): string {
   const parsed = parseRequestTarget(method, target);
   const path =
     parsed !== undefined && parsed.form !== 'asterisk' && parsed.form !== 'authority'
       ? `${parsed.path}${parsed.query === undefined ? '' : `?${parsed.query}`}`
       : target;
-  const origin = publicUrl ?? `http://${fields.host ?? ''}`;
-  return `${origin.endsWith('/') ? origin.slice(0, -1) : origin}${path}`;
+  if (publicUrl === undefined) return `http://${fields.host ?? ''}${path}`;
+  return `${path.startsWith(`${base}/`) ? originOfUrl(publicUrl) : publicUrl}${path}`;
 }

@@ -145,7 +145,7 @@ function resourcesOf(
   threads: HandlerThreads | undefined,
 ): readonly Resource[] {
   const { configuration } = options;
-  const accept = createAccept(options, configuration.senders, secrets, {
+  const accept = createAccept(options, configuration, secrets, {
     ...{ fetchKeys, threads, accepted: (sender) => engine.wake(sender) },
   });
   return [

@@ -12,7 +12,10 @@ let browser: Browser;
 let served: Listening;
 
 before(async () => {
-  served = await serveDocs(documentOf(shopCollections), docsAssets('Shop', false));
+  served = await serveDocs(
+    documentOf(shopCollections),
+    docsAssets({ title: 'Shop', root: '', hasGuides: false }),
+  );
   browser = await openBrowser();
 });
 
@@ -76,7 +79,7 @@ for (const [label, viewport] of widths) {
 }
 
 test('says so when the document cannot be had', async () => {
-  const lost = await serveDocs(undefined, docsAssets('Shop', false));
+  const lost = await serveDocs(undefined, docsAssets({ title: 'Shop', root: '', hasGuides: false }));
   const page = await browser.newPage();
   try {
     await page.goto(`${lost.url}/docs`);

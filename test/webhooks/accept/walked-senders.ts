@@ -94,7 +94,7 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
     settings: { receivedBytesMax, publicUrl, memoryBytesMax: memoryBytes },
   });
   const secrets = { of: ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual };
-  const accept = createAccept(services, senders, secrets, { fetchKeys });
+  const accept = createAccept(services, { base: '/api/v1', senders }, secrets, { fetchKeys });
   const resources = receiveResources(services, { base, senders }, accept);
   const room = roomOf(surroundings, resources, unused);
   const plan = store.plan({

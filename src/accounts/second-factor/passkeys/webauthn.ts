@@ -4,12 +4,14 @@
  * Attestation by certificates is refused: Comity does not ask who made an authenticator, and the certificates of a client
  * could name addresses to fetch lists of revocations from.
  */
+
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { Type } from 'typebox';
 import { ConfigurationError } from '../../../config/inspection.ts';
 import type { Settings } from '../../../config/settings.ts';
+import { originOfUrl } from '../../../http/syntax/uri.ts';
 import { named } from '../../../kernel/documentation.ts';
 import { exampleChallenge } from '../../account-schemas.ts';
 import type { User } from '../../account-tables.ts';
@@ -220,7 +222,7 @@ export function createRelyingParty(
     .map((origin) => origin.trim())
     .filter((origin) => origin !== '');
   const read = (): RelyingParty => {
-    const own = publicUrl ?? onLocalhost(origin());
+    const own = publicUrl === undefined ? onLocalhost(origin()) : originOfUrl(publicUrl);
     const origins = listed.length > 0 ? listed : [own];
     return { name, origins, id: passkeyRelyingPartyId ?? new URL(origins[0] ?? own).hostname };
   };

@@ -87,6 +87,7 @@ const openChallengeShape = Type.Object({
   header: Type.Optional(headerNameShape),
   answer: Type.Optional(textUpTo(textCharactersMax)),
   proof: Type.Optional(proofShape),
+  setsSecret: Type.Optional(Type.Boolean()),
   when: Type.Optional(Type.Object({ query: textUpTo(textCharactersMax), is: textUpTo(textCharactersMax) })),
 });
 const answersShape = Type.Object({
@@ -245,6 +246,15 @@ function inspectChallenge(
   if (sound === undefined) return undefined;
   if (sound.proof !== undefined && signature !== undefined && signature.kind !== 'hmac')
     refuse('challenge.proof needs the secret of a signature of the kind hmac');
+  if ('setsSecret' in sound && sound.setsSecret === true) {
+    const { method, header, query, answer, proof, when } = sound;
+    if (method !== 'POST' || header === undefined)
+      refuse('challenge.setsSecret needs the method POST and a header, in which the secret is');
+    if ([query, answer, proof, when].some((member) => member !== undefined))
+      refuse('challenge.setsSecret returns the header alone: leave out query, answer, proof and when');
+    if (signature !== undefined && signature.kind !== 'hmac')
+      refuse('challenge.setsSecret needs the secret of a signature of the kind hmac');
+  }
   if ('header' in sound && sound.query !== undefined)
     refuse('challenge must have either query or header, not both');
   return 'header' in sound ? { ...sound, header: sound.header?.toLowerCase() } : sound;

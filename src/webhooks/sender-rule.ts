@@ -58,6 +58,11 @@ export type OpenChallenge = {
   /** The response is a JSON object with the value under this name; absent: the value alone, as text, unless there is a proof. */
   readonly answer?: string | undefined;
   readonly proof?: Proof | undefined;
+  /**
+   * The value of `header` is the secret by which the sender will sign, and is returned in the same field. It becomes the secret of the sender
+   * while there is none; a request with another one is refused with 401.
+   */
+  readonly setsSecret?: boolean | undefined;
   /** A parameter of the URL that must have this value, such as Meta's `hub.verify_token`; otherwise the response is 403. */
   readonly when?: { readonly query: string; readonly is: string } | undefined;
 };

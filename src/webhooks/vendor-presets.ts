@@ -25,6 +25,19 @@ const byKeyPair: Omit<KeyPairRule, 'header' | 'algorithm' | 'encoding' | 'signed
   toleranceSeconds: 300,
 };
 
+/**
+ * Asana: the first request brings the secret, which must be returned. Its messages are lists of events without an id; an empty list, its
+ * heartbeat, is a repetition after the first.
+ */
+const asana: SenderRule = {
+  signature: { ...ofBody, header: 'x-hook-signature' },
+  dedupe: [],
+  type: [[{ json: '/events/0/resource/resource_type' }, { json: '/events/0/action' }]],
+  challenge: { method: 'POST', header: 'x-hook-secret', setsSecret: true },
+  answers: { accepted: 200, refused: 401 },
+  keep: [],
+};
+
 /** Bitbucket Cloud: the plain scheme in `X-Hub-Signature`. */
 const bitbucket: SenderRule = {
   signature: { ...ofBody, header: 'x-hub-signature', prefix: 'sha256=' },
@@ -397,6 +410,7 @@ const zoom: SenderRule = {
 };
 
 export const vendorPresets = {
+  asana,
   bitbucket,
   calendly,
   discord,

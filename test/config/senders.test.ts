@@ -322,6 +322,18 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     'challenge.method must be one of GET, HEAD, POST',
   ],
   [
+    { preset: 'plain', challenge: { method: 'POST', setsSecret: true } },
+    'challenge.setsSecret needs the method POST and a header, in which the secret is',
+  ],
+  [
+    { preset: 'plain', challenge: { method: 'POST', header: 'X-S', answer: 'a', setsSecret: true } },
+    'challenge.setsSecret returns the header alone: leave out query, answer, proof and when',
+  ],
+  [
+    { preset: 'gitlab', challenge: { method: 'POST', header: 'X-S', setsSecret: true } },
+    'challenge.setsSecret needs the secret of a signature of the kind hmac',
+  ],
+  [
     { preset: 'plain', challenge: { method: 'GET', query: 'c', header: 'X-C' } },
     'challenge must have either query or header, not both',
   ],

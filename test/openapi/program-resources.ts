@@ -205,7 +205,7 @@ function receivingResources(
   const functions = optionsWith({ subscribers: new Map(), jobs: new Map() });
   return [
     receivedResources(own, senders, serving),
-    ...receiveResources(own, own, missing),
+    ...receiveResources(own, own, missing, missing),
     ...senderResources(own, own, missing),
     ...subscriberResources(functions, functions),
     replayEventsResource(functions, functions, missing, missing),

@@ -15,6 +15,8 @@ export type ChallengeAnswer = {
   readonly name: string | undefined;
   readonly value: string | number;
   readonly proof: Proof | undefined;
+  /** The field that brings the sender's secret, and returns it; undefined: the value is no secret. */
+  readonly secretField?: string | undefined;
 };
 
 export type ChallengeContent = { readonly mediaType: string; readonly text: string };
@@ -35,6 +37,11 @@ export function isOpen(challenge: Challenge | undefined): challenge is OpenChall
   return challenge !== undefined && 'method' in challenge;
 }
 
+/** Returns true if the sender brings its secret in a handshake. */
+export function setsSecret(challenge: Challenge | undefined): boolean {
+  return isOpen(challenge) && challenge.setsSecret === true;
+}
+
 /** A request as far as an open challenge depends on it. */
 export type Opening = {
   readonly method: string;
@@ -52,14 +59,16 @@ export function openChallenge(
   { method, query, header }: Opening,
 ): ChallengeAnswer | 'forbidden' | undefined {
   if (!isOpen(challenge) || challenge.method !== method) return undefined;
-  const { answer, proof, when } = challenge;
+  const { answer, proof, when, setsSecret } = challenge;
   const parameters = new URLSearchParams(query ?? '');
   let value: unknown = '';
   if (challenge.query !== undefined) value = parameters.get(challenge.query);
   else if (challenge.header !== undefined) value = header(challenge.header);
   if (typeof value !== 'string' || value.length > challengeCharactersMax) return undefined;
   if (when !== undefined && parameters.get(when.query) !== when.is) return 'forbidden';
-  return { name: answer, value, proof };
+  return setsSecret === true
+    ? { name: undefined, value, proof: undefined, secretField: challenge.header }
+    : { name: answer, value, proof };
 }
 
 /** @param proof the HMAC of the value, if the answer has a proof */

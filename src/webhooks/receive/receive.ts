@@ -104,6 +104,7 @@ export async function receive(
   const header = readingHeaders(headers);
   const opened = openChallenge(rule.challenge, { ...questionOf(options), header });
   if (opened === 'forbidden') return { ...refusedAnswer('no-match', undefined), status: 403 };
+  if (opened?.secretField !== undefined) return handshakeAnswer(opened, options.secrets);
   if (opened !== undefined) return challengeAnswer(opened, rule.signature, options.secrets);
   const body = await readRawBody(rawBody, header, bodyBytesMax);
   if (body === undefined) return refusedAnswer('too-large', undefined);
@@ -239,6 +240,16 @@ async function challengeAnswer(
 ): Promise<Challenged> {
   const { mediaType, text } = challengeContent(answer, await proofOf(answer, rule, secrets));
   return { outcome: 'challenge', status: 200, headers: { 'content-type': mediaType }, body: text };
+}
+
+/** A program that calls `receive` keeps the secrets itself, so the secret must be among them already. */
+function handshakeAnswer(
+  { value, secretField = '' }: ChallengeAnswer,
+  secrets: readonly string[] | undefined,
+): Challenged | RefusedMessage {
+  if (secrets?.includes(String(value)) !== true)
+    return refusedAnswer('no-match', `${secretField} has a secret that is not among the given ones`, 401);
+  return { outcome: 'challenge', status: 200, headers: { [secretField]: String(value) }, body: '' };
 }
 
 async function proofOf(

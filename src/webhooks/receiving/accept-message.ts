@@ -93,6 +93,8 @@ export type Verdict =
   | { readonly ok: true; readonly verified: Verified }
   /** A challenge, to be answered and not stored. */
   | { readonly ok: true; readonly challenge: ChallengeContent }
+  /** A handshake that brings the sender's secret, which is returned in the same field. */
+  | { readonly ok: true; readonly handshake: { readonly field: string; readonly secret: string } }
   | { readonly ok: false; readonly problem: Problem };
 
 type Verifier = {
@@ -136,6 +138,8 @@ export function createAccept(
       if (!isOpen(sender.rule.challenge)) return undefined;
       const answer = openChallenge(sender.rule.challenge, openingOf(request));
       if (answer === 'forbidden') return { ok: false, problem: { code: 'forbidden' } };
+      if (answer?.secretField !== undefined)
+        return { ok: true, handshake: { field: answer.secretField, secret: String(answer.value) } };
       return answer === undefined ? undefined : answered(sender, answer);
     },
     verify(sender, request, body) {

@@ -5,6 +5,7 @@
 import type { Configuration } from '../../config/configuration.ts';
 import { moduleSentence } from '../../config/define.ts';
 import { ConfigurationError } from '../../config/inspection.ts';
+import { refuseSenderSecret } from '../../config/sender-secrets.ts';
 import type { DeclaredSender, Source } from '../../config/senders.ts';
 import type { Dial } from '../../egress/dial.ts';
 import type { Exchange } from '../../egress/exchange.ts';
@@ -149,7 +150,7 @@ function resourcesOf(
     ...{ fetchKeys, threads, accepted: (sender) => engine.wake(sender) },
   });
   return [
-    ...receiveResources(options, configuration, accept),
+    ...receiveResources(options, configuration, accept, secrets),
     ...senderResources(options, configuration, secrets),
   ];
 }
@@ -177,6 +178,7 @@ export function receiveResources(
   services: Services,
   { base, senders }: Pick<Configuration, 'base' | 'senders'>,
   accept: Accept,
+  secrets: AdoptedSecrets,
 ): readonly Resource[] {
   return [...senders.values()].map((sender) => ({
     pattern: `${base}/webhooks/${sender.name}`,
@@ -185,7 +187,7 @@ export function receiveResources(
       tag,
     },
     operations: new Map([
-      ['POST', postOperation(services, accept, sender) as Operation],
+      ['POST', postOperation(services, { accept, secrets }, sender) as Operation],
       ...(asksByGet(sender) ? [['GET', challengeOperation(accept, sender) as Operation] as const] : []),
     ]),
     constantFields: [],
@@ -275,13 +277,15 @@ function capital(word: string): string {
 
 /** A verified message to store, or a challenge to answer. */
 type Judged = Extract<Verdict, { ok: true }>;
+type AdoptedSecrets = Pick<SenderSecrets, 'adopt'>;
+type Taking = { readonly accept: Accept; readonly secrets: AdoptedSecrets };
 type Proposed = Proposal & { readonly judged: Judged | undefined };
 
 const open: Standing = { exists: true, visible: true, permitted: true };
 
 function postOperation(
   { settings: { receivedBytesMax }, memory }: Services,
-  accept: Accept,
+  { accept, secrets }: Taking,
   sender: DeclaredSender,
 ): Operation<Standing, Judged, Proposed> {
   return {
@@ -299,7 +303,7 @@ function postOperation(
     propose: (_ask, _standing, judged) => ({ problem: null, judged }),
     async act(_ask, _standing, proposal) {
       if (proposal?.judged === undefined) throw new Error('a stored message requires its verdict');
-      return take(accept, sender, proposal.judged);
+      return take({ accept, secrets }, sender, proposal.judged);
     },
   };
 }
@@ -308,11 +312,30 @@ function understood(verdict: Verdict): Understood<Judged> {
   return verdict.ok ? { ok: true, value: verdict } : verdict;
 }
 
-async function take(accept: Accept, sender: DeclaredSender, judged: Judged): Promise<Result> {
+async function shakeHands(
+  sender: DeclaredSender,
+  { field, secret }: { readonly field: string; readonly secret: string },
+  secrets: AdoptedSecrets,
+): Promise<Result> {
+  const isSound = refuseSenderSecret(sender, 'receive', secret) === undefined;
+  if (!isSound || !(await secrets.adopt({ sender: sender.name, use: 'receive' }, secret)))
+    return { refused: handshakeRefused };
+  return { made: { ...silent, doc: '', media: { type: 'text/plain' }, fields: [field, secret] }, rev: 0 };
+}
+
+/** Anyone can send a handshake: what follows the first one must not replace its secret. */
+const handshakeRefused: Problem = {
+  code: 'signature_invalid',
+  context: { reason: 'no-match' },
+  own: { code: 'signature_invalid', status: 401 },
+};
+
+async function take({ accept, secrets }: Taking, sender: DeclaredSender, judged: Judged): Promise<Result> {
   if ('challenge' in judged) {
     const { mediaType, text } = judged.challenge;
     return { made: { ...silent, doc: text, media: { type: mediaType } }, rev: 0 };
   }
+  if ('handshake' in judged) return shakeHands(sender, judged.handshake, secrets);
   await accept.keep(sender, judged.verified);
   return sender.rule.answers?.accepted === 200 ? takenWithText : taken;
 }

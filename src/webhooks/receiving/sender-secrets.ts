@@ -10,7 +10,9 @@ import type { Services } from '../../store/capabilities.ts';
 import { createFollower, type Follower } from '../../store/follower.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
+import { setsSecret } from '../receive/challenge.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../secrets.ts';
+import { octetsOf, sameOctets } from '../signature/octets.ts';
 import { type SenderSecretsRow, senderSecretsTable } from './received-tables.ts';
 
 export type SenderSecret = {
@@ -28,6 +30,11 @@ export type SenderSecrets = {
   source(name: SecretName): 'environment' | 'store';
   /** Rotates a secret; this process applies it after `refresh`. @throws StoreUnavailable */
   rotate(name: SecretName, rotation: Rotation): Promise<{ readonly secret: string }>;
+  /**
+   * Takes the secret that a sender brings in its handshake, if it has none.
+   * @returns false if it has another one @throws StoreUnavailable
+   */
+  adopt(name: SecretName, secret: string): Promise<boolean>;
   /** Reads the current secrets after this process rotated one. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -60,8 +67,10 @@ export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<Loa
     ({ variable, sender, use }) =>
       !options.given.has(variable) && (use === 'forward' || sender.rule.signature.kind !== 'function'),
   );
+  // A sender that brings its secret has none until its handshake.
+  const needed = kept.filter(({ sender, use }) => use === 'forward' || !setsSecret(sender.rule.challenge));
   // Concurrently, so that the store commits several new secrets together.
-  const made = await Promise.all(kept.map((place) => makeWhereMissing(options, place)));
+  const made = await Promise.all(needed.map((place) => makeWhereMissing(options, place)));
   const followed = new FollowedSecrets(options, places, kept);
   await followed.refresh();
   followed.follow();
@@ -117,6 +126,20 @@ class FollowedSecrets implements SenderSecrets {
 
   rotate(name: SecretName, rotation: Rotation): Promise<{ readonly secret: string }> {
     return rotateSenderSecret(this.#making, name, rotation);
+  }
+
+  async adopt(name: SecretName, secret: string): Promise<boolean> {
+    if (this.source(name) === 'store') {
+      const { store, clock } = this.#making;
+      const change = secretsChange(name, undefined, [{ secret, until: null }], clock());
+      await store.commit({ changes: [change], events: [] });
+      await this.refresh();
+    }
+    const { clock } = this.#making;
+    const octets = octetsOf(secret);
+    return this.of(name)
+      .filter(({ until }) => until === null || clock() < until)
+      .some((known) => sameOctets(octetsOf(known.secret), octets));
   }
 
   refresh(): Promise<void> {

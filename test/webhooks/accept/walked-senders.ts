@@ -19,7 +19,7 @@ import {
   receivedContentsTable,
 } from '../../../src/webhooks/receiving/received-tables.ts';
 import { receiveResources } from '../../../src/webhooks/receiving/receiving.ts';
-import type { SenderSecret } from '../../../src/webhooks/receiving/sender-secrets.ts';
+import type { SenderSecret, SenderSecrets } from '../../../src/webhooks/receiving/sender-secrets.ts';
 import { servicesOver } from '../../harness/services-over.ts';
 import {
   type Answered,
@@ -50,6 +50,8 @@ export type WalkedSenders = {
 export type SenderOptions = Pick<AcceptHooks, 'fetchKeys'> & {
   readonly publicUrl?: string;
   readonly senders?: readonly DeclaredSender[];
+  /** Default: each sender has the one secret of this file. */
+  readonly secrets?: Pick<SenderSecrets, 'of' | 'adopt'>;
   /** The memory budget. Default: without bound. */
   readonly memoryBytes?: number;
 };
@@ -93,9 +95,12 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
     observe: (fact) => void observed.push(fact as ReceivedObservation),
     settings: { receivedBytesMax, publicUrl, memoryBytesMax: memoryBytes },
   });
-  const secrets = { of: ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual };
+  const secrets = options.secrets ?? {
+    of: ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual,
+    adopt: () => assert.fail('a secret was adopted'),
+  };
   const accept = createAccept(services, { base: '/api/v1', senders }, secrets, { fetchKeys });
-  const resources = receiveResources(services, { base, senders }, accept);
+  const resources = receiveResources(services, { base, senders }, accept, secrets);
   const room = roomOf(surroundings, resources, unused);
   const plan = store.plan({
     table: receivedCollection.name,

@@ -43,6 +43,7 @@ type Vendors = Readonly<Partial<Record<VendorName, Vendor>>>;
 
 /** Vendors that sign no time. */
 const untimed = {
+  asana: { send: inField('x-hook-signature', hex) },
   bitbucket: { send: inField('x-hub-signature', (key, body) => `sha256=${hex(key, body)}`) },
   dropbox: { send: inField('x-dropbox-signature', hex) },
   intercom: { send: inField('x-hub-signature', (key, body) => `sha1=${mac('sha1', key, body, 'hex')}`) },

@@ -14,6 +14,8 @@ import { cacheOf, type Habits, habitsOf, heads, startHabitServer } from './habit
 import { type Agent, startAgent } from './line-exchange.ts';
 import { roundOf, steps } from './round.ts';
 
+const notRun = 'not run: ';
+
 type Row = readonly string[];
 type Rows = { readonly round: Row; readonly retries: Row; readonly redirects: Row; readonly codings: Row };
 
@@ -45,9 +47,8 @@ async function runAll(url: string): Promise<void> {
     process.stderr.write(`${client.name}\n`);
     all.push(await rowsOf(client, url));
   }
-  const date = new Date().toISOString().slice(0, 10);
   const tables = {
-    round: { head: ['client', ...steps, 'run'], rows: all.map(({ round }) => [...round, date]) },
+    round: { head: ['client', ...steps, 'run'], rows: all.map(({ round }) => round) },
     retries: {
       head: ['client', ...heads.retry, 'setting', 'with it', 'cache', 'a QUERY in it'],
       rows: all.map(({ retries }) => retries),
@@ -63,8 +64,10 @@ async function runAll(url: string): Promise<void> {
   };
   for (const [name, table] of Object.entries(tables)) {
     process.stdout.write(`${tableOf(table)}\n\n`);
+    // A client that this machine lacks keeps the row of an earlier run.
+    const rows = table.rows.filter(([, first = '']) => !first.startsWith(notRun));
     if (values.write === true)
-      putRows({ page: 'docs/guides/clients.md', name: `clients ${name}` }, table, clients);
+      putRows({ page: 'docs/guides/clients.md', name: `clients ${name}` }, { ...table, rows }, clients);
   }
 }
 
@@ -83,7 +86,7 @@ async function rowsOf(client: Client, url: string): Promise<Rows> {
       return words === undefined ? ['-', '-'] : [words, changeOf(kind, plain[kind], set[kind])];
     };
     return {
-      round: [title, ...round],
+      round: [title, ...round, new Date().toISOString().slice(0, 10)],
       retries: [title, ...plain.retry, ...withIt('retry'), cache ?? '-', stored ?? '-'],
       redirects: [title, ...plain.follow, ...withIt('follow')],
       codings: [title, ...plain.decode, ...withIt('decode')],
@@ -91,7 +94,7 @@ async function rowsOf(client: Client, url: string): Promise<Rows> {
   } catch (error) {
     const [first = ''] = (error instanceof Error ? error.message : String(error)).trim().split('\n');
     process.stderr.write(`${client.name}: ${error instanceof Error ? error.message : error}\n`);
-    const row = [client.name, `not run: ${first.slice(0, 80)}`];
+    const row = [client.name, `${notRun}${first.slice(0, 80)}`];
     return { round: row, retries: row, redirects: row, codings: row };
   }
 }

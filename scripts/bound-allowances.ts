@@ -95,7 +95,7 @@ const groups: readonly Group[] = [
       ['src/webhooks/receiving/accept-message.ts', 'verifiers'],
       ['src/webhooks/receiving/handing-on-engine.ts', '#queues'],
       ['src/jobs/scheduler.ts', '#jobs', '#waiting'],
-      ['src/webhooks/receiving/sender-secrets.ts', 'receive', 'forward'],
+      ['src/webhooks/receiving/sender-secrets.ts', 'receive', 'forward', '#tokens'],
       ['src/webhooks/sending/fan-out/directory.ts', 'byType'],
       ['src/webhooks/sending/fan-out/matcher.ts', 'byName'],
       ['src/webhooks/sending/fan-out/content-filter.ts', '#collections'],

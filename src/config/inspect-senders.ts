@@ -5,7 +5,7 @@
 import { type TInteger, type TOptional, Type } from 'typebox';
 import { schemes } from '../model/endpoint.ts';
 import { presetNames, presets } from '../webhooks/presets.ts';
-import type { Challenge, Place, SenderRule } from '../webhooks/sender-rule.ts';
+import type { Challenge, OpenChallenge, Place, SenderRule } from '../webhooks/sender-rule.ts';
 import { type PublicJwk, publicKeyOf } from '../webhooks/signature/key-pair.ts';
 import {
   type KeyAlgorithm,
@@ -82,13 +82,14 @@ const signedChallengeShape = Type.Object({
 });
 /** ... or as a request without a signature. */
 const openChallengeShape = Type.Object({
-  method: choiceOf(['GET', 'HEAD', 'POST'] as const),
+  kind: choiceOf(['query-echo', 'header-echo', 'hmac'] as const),
+  method: Type.Optional(choiceOf(['GET', 'HEAD', 'POST'] as const)),
   query: Type.Optional(textUpTo(textCharactersMax)),
   header: Type.Optional(headerNameShape),
   answer: Type.Optional(textUpTo(textCharactersMax)),
   proof: Type.Optional(proofShape),
   setsSecret: Type.Optional(Type.Boolean()),
-  when: Type.Optional(Type.Object({ query: textUpTo(textCharactersMax), is: textUpTo(textCharactersMax) })),
+  token: Type.Optional(textUpTo(textCharactersMax)),
 });
 const answersShape = Type.Object({
   accepted: Type.Optional(amongStatuses(200, 204)),
@@ -177,6 +178,10 @@ function inspectSender(
   const rule = inspectRule(written, sound, refuse);
   const use = { name, refuse };
   const secretVariable = variables.take({ ...use, use: 'receive' }, written.secretVariable);
+  const challengeVariable =
+    rule?.challenge !== undefined && !('json' in rule.challenge) && rule.challenge.token !== undefined
+      ? variables.take({ ...use, use: 'challenge' }, undefined)
+      : undefined;
   const handOn = inspectHandOn(
     written,
     (forward) => variables.take({ ...use, use: 'forward' }, forward, 'forward.'),
@@ -187,6 +192,7 @@ function inspectSender(
   const keysUrl = inspectKeys(sound, rule.signature, refuse);
   return {
     ...{ name, description, preset: preset ?? null, rule, secretVariable, publicKeys, handOn, inFlightMax },
+    ...given('challengeVariable', challengeVariable),
     keysUrl: keysUrl === undefined ? undefined : new URL(keysUrl),
     schedule: schedule ?? handOnScheduleDefault,
   };
@@ -240,24 +246,35 @@ function inspectChallenge(
   refuse: Reporter,
 ): Challenge | undefined {
   if (written === undefined) return undefined;
-  const isOpen = isRecord(written) && 'method' in written;
-  const shape = isOpen ? openChallengeShape : signedChallengeShape;
+  const isSigned = isRecord(written) && 'json' in written;
+  const shape = !isSigned ? openChallengeShape : signedChallengeShape;
   const sound = inspectShape(shape, written, 'challenge', refuse) as Challenge | undefined;
   if (sound === undefined) return undefined;
   if (sound.proof !== undefined && signature !== undefined && signature.kind !== 'hmac')
     refuse('challenge.proof needs the secret of a signature of the kind hmac');
-  if ('setsSecret' in sound && sound.setsSecret === true) {
-    const { method, header, query, answer, proof, when } = sound;
-    if (method !== 'POST' || header === undefined)
-      refuse('challenge.setsSecret needs the method POST and a header, in which the secret is');
-    if ([query, answer, proof, when].some((member) => member !== undefined))
-      refuse('challenge.setsSecret returns the header alone: leave out query, answer, proof and when');
-    if (signature !== undefined && signature.kind !== 'hmac')
-      refuse('challenge.setsSecret needs the secret of a signature of the kind hmac');
-  }
-  if ('header' in sound && sound.query !== undefined)
-    refuse('challenge must have either query or header, not both');
+  if (!('kind' in sound)) return sound;
+  const fault = faultOfOpen(sound);
+  if (fault !== undefined) refuse(`challenge ${fault}`);
+  if (sound.setsSecret === true && signature !== undefined && signature.kind !== 'hmac')
+    refuse('challenge.setsSecret needs the secret of a signature of the kind hmac');
   return 'header' in sound ? { ...sound, header: sound.header?.toLowerCase() } : sound;
+}
+
+/** The mistake in what goes together, as the predicate of a sentence. */
+function faultOfOpen({ kind, method, ...others }: OpenChallenge): string | undefined {
+  const { query, header, proof, answer, token, setsSecret } = others;
+  if (query !== undefined && header !== undefined) return 'must have either query or header, not both';
+  if (kind === 'header-echo' && header === undefined) return 'of the kind header-echo must have a header';
+  if (kind === 'query-echo' && (header !== undefined || (query === undefined && method !== 'HEAD')))
+    return 'of the kind query-echo must have a query';
+  if (kind === 'hmac' && query === undefined && header === undefined) return 'must have a query or a header';
+  if ((kind === 'hmac') !== (proof !== undefined))
+    return 'has a proof if it is of the kind hmac, and only then';
+  if (setsSecret !== true) return undefined;
+  if (kind !== 'header-echo' || method !== 'POST') return 'that sets the secret is a header-echo by POST';
+  return answer === undefined && token === undefined
+    ? undefined
+    : 'that sets the secret returns the header alone: leave out answer and token';
 }
 
 const credentials: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);

@@ -128,23 +128,27 @@ function isKey(keyOf: (secret: string) => Uint8Array, secret: string): boolean {
   }
 }
 
-type SecretUse = { readonly name: string; readonly use: 'receive' | 'forward' };
+type SecretUse = { readonly name: string; readonly use: 'receive' | 'challenge' | 'forward' };
 
 export type SecretPlace = SecretUse & { readonly sender: DeclaredSender; readonly variable: string };
 
 /**
- * Every secret that the senders need, in the order of their declaration: one that verifies received messages, and one that signs forwarded
- * ones.
+ * Every secret that the senders need, in the order of their declaration: one that verifies received messages, the token of a challenge, and
+ * one that signs forwarded messages.
  */
 export function secretPlaces(senders: Iterable<DeclaredSender>): readonly SecretPlace[] {
   return [...senders].flatMap((sender) => {
     const { name, secretVariable, handOn } = sender;
     // A sender that signs by a key pair has no secret that the receiver knows.
-    const receive = usesSecrets(sender.rule.signature)
-      ? [{ sender, name, use: 'receive', variable: secretVariable } as const]
-      : [];
-    if (handOn.kind !== 'forward') return receive;
-    return [...receive, { sender, name, use: 'forward', variable: handOn.secretVariable } as const];
+    const isKnown = usesSecrets(sender.rule.signature);
+    const variables = [
+      ['receive', isKnown ? secretVariable : undefined],
+      ['challenge', sender.challengeVariable],
+      ['forward', handOn.kind === 'forward' ? handOn.secretVariable : undefined],
+    ] as const;
+    return variables.flatMap(([use, variable]) =>
+      variable === undefined ? [] : [{ sender, name, use, variable }],
+    );
   });
 }
 
@@ -152,7 +156,11 @@ const variableCharactersMax = 128;
 const variableName = /^[A-Z][A-Z0-9_]*$/;
 /** Reserved for settings, among which a variable of a sender would look misspelt. */
 const settingsPrefix = 'COMITY_';
-const endingOf = { receive: '_WEBHOOK_SECRET', forward: '_FORWARD_SECRET' } as const;
+const endingOf = {
+  receive: '_WEBHOOK_SECRET',
+  challenge: '_CHALLENGE_TOKEN',
+  forward: '_FORWARD_SECRET',
+} as const;
 
 export type Variables = {
   /** The variable: as written, or the default. @param prefix path of the member `secretVariable` */

@@ -70,6 +70,8 @@ export type DeclaredSender = {
   readonly preset: PresetName | null;
   readonly rule: DeclaredRule;
   readonly secretVariable: string;
+  /** Of the token of its challenge, `BILLING_CHALLENGE_TOKEN`; undefined: no challenge has one. */
+  readonly challengeVariable?: string | undefined;
   readonly publicKeys: readonly (string | PublicJwk)[];
   readonly keysUrl: URL | undefined;
   readonly handOn: HandOnTo;

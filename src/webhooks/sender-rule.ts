@@ -50,21 +50,25 @@ export type SignedChallenge = {
 
 /** A request without a signature that asks whether a receiver listens. The response is 200 with what it asks for. */
 export type OpenChallenge = {
-  readonly method: 'GET' | 'HEAD' | 'POST';
+  /** `query-echo` and `header-echo` want a value back; `hmac` wants the proof that the receiver knows the secret. */
+  readonly kind: 'query-echo' | 'header-echo' | 'hmac';
+  /** Default GET. */
+  readonly method?: 'GET' | 'HEAD' | 'POST' | undefined;
   /** The parameter of the URL, ... */
   readonly query?: string | undefined;
-  /** ... or else the field, in lower case, whose value is returned; neither: the response is empty. */
+  /** ... or else the field, in lower case, that has the value; neither, of HEAD alone: the response is empty. */
   readonly header?: string | undefined;
   /** The response is a JSON object with the value under this name; absent: the value alone, as text, unless there is a proof. */
   readonly answer?: string | undefined;
+  /** Of `hmac`. */
   readonly proof?: Proof | undefined;
   /**
    * The value of `header` is the secret by which the sender will sign, and is returned in the same field. It becomes the secret of the sender
    * while there is none; a request with another one is refused with 401.
    */
   readonly setsSecret?: boolean | undefined;
-  /** A parameter of the URL that must have this value, such as Meta's `hub.verify_token`; otherwise the response is 403. */
-  readonly when?: { readonly query: string; readonly is: string } | undefined;
+  /** The parameter of the URL that must hold the token of the challenge, such as Meta's `hub.verify_token`; otherwise the response is 403. */
+  readonly token?: string | undefined;
 };
 
 /** A further member of the JSON object: the HMAC-SHA256 of the returned value with the current secret. */

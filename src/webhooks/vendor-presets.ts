@@ -33,7 +33,7 @@ const asana: SenderRule = {
   signature: { ...ofBody, header: 'x-hook-signature' },
   dedupe: [],
   type: [[{ json: '/events/0/resource/resource_type' }, { json: '/events/0/action' }]],
-  challenge: { method: 'POST', header: 'x-hook-secret', setsSecret: true },
+  challenge: { kind: 'header-echo', method: 'POST', header: 'x-hook-secret', setsSecret: true },
   answers: { accepted: 200, refused: 401 },
   keep: [],
 };
@@ -80,7 +80,7 @@ const dropbox: SenderRule = {
   signature: { ...ofBody, header: 'x-dropbox-signature' },
   dedupe: [],
   type: [],
-  challenge: { method: 'GET', query: 'challenge' },
+  challenge: { kind: 'query-echo', query: 'challenge' },
   keep: [],
 };
 
@@ -117,7 +117,7 @@ const intercom: SenderRule = {
   signature: { ...ofBody, header: 'x-hub-signature', hash: 'sha1', prefix: 'sha1=' },
   dedupe: [{ json: '/id' }],
   type: [[{ json: '/topic' }]],
-  challenge: { method: 'HEAD' },
+  challenge: { kind: 'query-echo', method: 'HEAD' },
   keep: [],
 };
 
@@ -163,18 +163,18 @@ const mandrill: SenderRule = {
   },
   dedupe: [],
   type: [[{ json: '/0/event' }]],
-  challenge: { method: 'HEAD' },
+  challenge: { kind: 'query-echo', method: 'HEAD' },
   answers: { accepted: 200 },
   jsonInForm: 'mandrill_events',
   keep: [],
 };
 
-/** Meta (Facebook, Instagram, WhatsApp): the plain scheme; it asks by GET with `hub.challenge`. A declaration may add `when` for its verify token. */
+/** Meta (Facebook, Instagram, WhatsApp): the plain scheme; it asks by GET with `hub.challenge` and its verify token. */
 const meta: SenderRule = {
   signature: { ...ofBody, header: 'x-hub-signature-256', prefix: 'sha256=' },
   dedupe: [],
   type: [[{ json: '/object' }, { json: '/entry/0/changes/0/field' }], [{ json: '/object' }]],
-  challenge: { method: 'GET', query: 'hub.challenge' },
+  challenge: { kind: 'query-echo', query: 'hub.challenge', token: 'hub.verify_token' },
   answers: { accepted: 200 },
   keep: [],
 };
@@ -184,7 +184,7 @@ const microsoftGraph: SenderRule = {
   signature: { kind: 'token', header: '/value/0/clientState' },
   dedupe: [{ json: '/value/0/id' }],
   type: [[{ json: '/value/0/changeType' }]],
-  challenge: { method: 'POST', query: 'validationToken' },
+  challenge: { kind: 'query-echo', method: 'POST', query: 'validationToken' },
   keep: [],
 };
 
@@ -201,7 +201,7 @@ const nylas: SenderRule = {
   signature: { ...ofBody, header: 'x-nylas-signature' },
   dedupe: [{ json: '/id' }],
   type: [[{ json: '/type' }]],
-  challenge: { method: 'GET', query: 'challenge' },
+  challenge: { kind: 'query-echo', query: 'challenge' },
   answers: { accepted: 200 },
   keep: [],
 };
@@ -211,7 +211,7 @@ const okta: SenderRule = {
   signature: { kind: 'token', header: 'authorization' },
   dedupe: [{ json: '/eventId' }],
   type: [[{ json: '/data/events/0/eventType' }], [{ json: '/eventType' }]],
-  challenge: { method: 'GET', header: 'x-okta-verification-challenge', answer: 'verification' },
+  challenge: { kind: 'header-echo', header: 'x-okta-verification-challenge', answer: 'verification' },
   keep: [],
 };
 
@@ -311,7 +311,7 @@ const trello: SenderRule = {
   },
   dedupe: [{ json: '/action/id' }],
   type: [[{ json: '/action/type' }]],
-  challenge: { method: 'HEAD' },
+  challenge: { kind: 'query-echo', method: 'HEAD' },
   answers: { accepted: 200 },
   keep: [],
 };
@@ -365,7 +365,7 @@ const x: SenderRule = {
   dedupe: [],
   type: [],
   challenge: {
-    ...{ method: 'GET', query: 'crc_token' },
+    ...{ kind: 'hmac', query: 'crc_token' },
     proof: { name: 'response_token', encoding: 'base64', prefix: 'sha256=' },
   },
   answers: { accepted: 200 },

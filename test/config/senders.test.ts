@@ -225,7 +225,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     {
       verify: () => true,
       challenge: {
-        ...{ method: 'GET', query: 'a' },
+        ...{ kind: 'hmac', query: 'a' },
         proof: { name: 'b', encoding: 'hex', prefix: '' },
       },
     },
@@ -318,29 +318,32 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ preset: 'plain', answers: { refused: 500 } }, 'answers.refused must be one of 400, 401, 403, 406'],
   [{ preset: 'plain', jsonInForm: '' }, 'jsonInForm must be the name of a form field'],
   [
-    { preset: 'plain', challenge: { method: 'PUT', query: 'c' } },
+    { preset: 'plain', challenge: { kind: 'query-echo', method: 'PUT', query: 'c' } },
     'challenge.method must be one of GET, HEAD, POST',
   ],
   [
-    { preset: 'plain', challenge: { method: 'POST', setsSecret: true } },
-    'challenge.setsSecret needs the method POST and a header, in which the secret is',
+    { preset: 'plain', challenge: { kind: 'query-echo', method: 'POST', query: 'c', setsSecret: true } },
+    'challenge that sets the secret is a header-echo by POST',
   ],
   [
-    { preset: 'plain', challenge: { method: 'POST', header: 'X-S', answer: 'a', setsSecret: true } },
-    'challenge.setsSecret returns the header alone: leave out query, answer, proof and when',
+    {
+      preset: 'plain',
+      challenge: { kind: 'header-echo', method: 'POST', header: 'X-S', answer: 'a', setsSecret: true },
+    },
+    'challenge that sets the secret returns the header alone: leave out answer and token',
   ],
   [
-    { preset: 'gitlab', challenge: { method: 'POST', header: 'X-S', setsSecret: true } },
+    { preset: 'gitlab', challenge: { kind: 'header-echo', method: 'POST', header: 'X-S', setsSecret: true } },
     'challenge.setsSecret needs the secret of a signature of the kind hmac',
   ],
   [
-    { preset: 'plain', challenge: { method: 'GET', query: 'c', header: 'X-C' } },
+    { preset: 'plain', challenge: { kind: 'query-echo', query: 'c', header: 'X-C' } },
     'challenge must have either query or header, not both',
   ],
   [
     {
       ...{ preset: 'gitlab' },
-      challenge: { method: 'GET', query: 'c', proof: { name: 'a', encoding: 'hex', prefix: '' } },
+      challenge: { kind: 'hmac', query: 'c', proof: { name: 'a', encoding: 'hex', prefix: '' } },
     },
     'challenge.proof needs the secret of a signature of the kind hmac',
   ],
@@ -442,6 +445,23 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     'keep[0] is x-gitlab-token, which holds a secret and is not kept',
   ],
   [{ preset: 'plain', challenge: true }, 'challenge must be an object, not a boolean'],
+  [
+    { preset: 'plain', challenge: { kind: 'echo', query: 'c' } },
+    'challenge.kind must be one of query-echo, header-echo, hmac',
+  ],
+  [
+    { preset: 'plain', challenge: { kind: 'query-echo' } },
+    'challenge of the kind query-echo must have a query',
+  ],
+  [
+    { preset: 'plain', challenge: { kind: 'header-echo', query: 'c' } },
+    'challenge of the kind header-echo must have a header',
+  ],
+  [{ preset: 'plain', challenge: { kind: 'hmac' } }, 'challenge must have a query or a header'],
+  [
+    { preset: 'plain', challenge: { kind: 'hmac', query: 'c' } },
+    'challenge has a proof if it is of the kind hmac, and only then',
+  ],
   [
     { preset: 'plain', challenge: { json: 'type', is: '', answer: 'a', echo: '/c' } },
     'challenge.json must be a JSON Pointer, such as /challenge',

@@ -2,7 +2,7 @@
  * Challenges (§4.14): requests that ask whether a receiver listens, signed or not, and their answers. Nothing of them is stored.
  */
 import type { Challenge, OpenChallenge, Proof, SignedChallenge } from '../sender-rule.ts';
-import { encodeBase64, encodeHex, octetsOf } from '../signature/octets.ts';
+import { encodeBase64, encodeHex, octetsOf, sameOctets } from '../signature/octets.ts';
 
 declare const URLSearchParams: { new (text: string): { get(name: string): string | null } };
 
@@ -34,7 +34,7 @@ export function signedChallenge(
 }
 
 export function isOpen(challenge: Challenge | undefined): challenge is OpenChallenge {
-  return challenge !== undefined && 'method' in challenge;
+  return challenge !== undefined && !('json' in challenge);
 }
 
 /** Returns true if the sender brings its secret in a handshake. */
@@ -48,27 +48,36 @@ export type Opening = {
   /** Undecoded, without its question mark. */
   readonly query: string | undefined;
   readonly header: (name: string) => string | readonly string[] | undefined;
+  /** Any of them is the token of the challenge. */
+  readonly tokens: () => readonly string[];
 };
 
 /**
  * Reads an open challenge.
- * @returns undefined if the request is none of the rule's; `forbidden`: its parameter `when` has another value
+ * @returns undefined if the request is none of the rule's; `forbidden`: its `token` is another one
  */
 export function openChallenge(
   challenge: Challenge | undefined,
-  { method, query, header }: Opening,
+  { method, query, header, tokens }: Opening,
 ): ChallengeAnswer | 'forbidden' | undefined {
-  if (!isOpen(challenge) || challenge.method !== method) return undefined;
-  const { answer, proof, when, setsSecret } = challenge;
+  if (!isOpen(challenge) || (challenge.method ?? 'GET') !== method) return undefined;
+  const { answer, proof, token, setsSecret } = challenge;
   const parameters = new URLSearchParams(query ?? '');
   let value: unknown = '';
   if (challenge.query !== undefined) value = parameters.get(challenge.query);
   else if (challenge.header !== undefined) value = header(challenge.header);
   if (typeof value !== 'string' || value.length > challengeCharactersMax) return undefined;
-  if (when !== undefined && parameters.get(when.query) !== when.is) return 'forbidden';
+  if (token !== undefined && !isOneOf(parameters.get(token), tokens())) return 'forbidden';
   return setsSecret === true
     ? { name: undefined, value, proof: undefined, secretField: challenge.header }
     : { name: answer, value, proof };
+}
+
+function isOneOf(given: string | null, tokens: readonly string[]): boolean {
+  const octets = octetsOf(given ?? '');
+  let isFound = false;
+  for (const token of tokens) if (sameOctets(octets, octetsOf(token))) isFound = true;
+  return isFound && given !== '';
 }
 
 /** @param proof the HMAC of the value, if the answer has a proof */

@@ -59,6 +59,8 @@ export type ReceiveOptions = TrustedKeys & {
   readonly url?: string | undefined;
   /** The method of the request; needed for questions that a sender asks by GET or HEAD. Default POST. */
   readonly method?: string | undefined;
+  /** Any of them is the token of the sender's challenge, such as Meta's verify token. Default: the secrets. */
+  readonly challengeTokens?: readonly string[] | undefined;
   /** The longest body that is accepted. Default 25 MiB. */
   readonly bodyBytesMax?: number | undefined;
   /** Milliseconds since the epoch; default: the runtime's clock. */
@@ -102,7 +104,10 @@ export async function receive(
   const { sender, bodyBytesMax = bodyBytesMaxDefault, nowMs = Date.now() } = options;
   const rule = ruleOf(sender);
   const header = readingHeaders(headers);
-  const opened = openChallenge(rule.challenge, { ...questionOf(options), header });
+  const opened = openChallenge(rule.challenge, {
+    ...questionOf(options),
+    ...{ header, tokens: () => options.challengeTokens ?? options.secrets ?? [] },
+  });
   if (opened === 'forbidden') return { ...refusedAnswer('no-match', undefined), status: 403 };
   if (opened?.secretField !== undefined) return handshakeAnswer(opened, options.secrets);
   if (opened !== undefined) return challengeAnswer(opened, rule.signature, options.secrets);

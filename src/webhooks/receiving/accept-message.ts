@@ -106,7 +106,7 @@ type Verifier = {
 export function createAccept(
   services: Services,
   { base, senders }: Pick<Configuration, 'base' | 'senders'>,
-  secrets: Pick<SenderSecrets, 'of'>,
+  secrets: Pick<SenderSecrets, 'of' | 'tokensOf'>,
   { accepted, fetchKeys, threads }: AcceptHooks = {},
 ): Accept {
   const { clock, observe } = services;
@@ -136,7 +136,10 @@ export function createAccept(
     answerOpen(sender, request) {
       // Few senders ask: no target is parsed for the messages of the others.
       if (!isOpen(sender.rule.challenge)) return undefined;
-      const answer = openChallenge(sender.rule.challenge, openingOf(request));
+      const answer = openChallenge(sender.rule.challenge, {
+        ...openingOf(request),
+        tokens: () => secrets.tokensOf(sender.name, clock()),
+      });
       if (answer === 'forbidden') return { ok: false, problem: { code: 'forbidden' } };
       if (answer?.secretField !== undefined)
         return { ok: true, handshake: { field: answer.secretField, secret: String(answer.value) } };

@@ -46,7 +46,7 @@ export class IncomingMessage implements Message {
 }
 
 /** A question in a request, before anything is read of its content. */
-export function openingOf({ method, target, rawFields }: Incoming): Opening {
+export function openingOf({ method, target, rawFields }: Incoming): Omit<Opening, 'tokens'> {
   const parsed = parseRequestTarget(method, target);
   return {
     method,

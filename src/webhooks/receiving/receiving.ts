@@ -358,7 +358,7 @@ function challengeOperation(
     standing: () => open,
     propose({ request }) {
       // HEAD is answered as GET, whichever of the two the sender sends.
-      const method = isOpen(challenge) ? challenge.method : request.method;
+      const method = isOpen(challenge) ? (challenge.method ?? 'GET') : request.method;
       const found = accept.answerOpen(sender, { ...request, method, target: request.target });
       if (found === undefined) return { problem: challengeMissing };
       return whenKnown(found, (verdict) => {

@@ -27,6 +27,8 @@ export type SecretName = { readonly sender: string; readonly use: 'receive' | 'f
 export type SenderSecrets = {
   /** Returns the secrets, the current one first; may include expired ones. The same array while nothing changed. */
   of(name: SecretName): readonly SenderSecret[];
+  /** The tokens of a sender's challenge: those of the environment, or else its secrets that are valid at `now` (ms since the epoch). */
+  tokensOf(sender: string, now: number): readonly string[];
   source(name: SecretName): 'environment' | 'store';
   /** Rotates a secret; this process applies it after `refresh`. @throws StoreUnavailable */
   rotate(name: SecretName, rotation: Rotation): Promise<{ readonly secret: string }>;
@@ -61,7 +63,8 @@ const lookMs = 60_000;
 
 /** @throws StoreUnavailable */
 export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<LoadedSenderSecrets> {
-  const places = secretPlaces(options.senders.values());
+  const all = secretPlaces(options.senders.values());
+  const places = all.filter((place): place is KeptPlace => place.use !== 'challenge');
   // A function that judges may need no secret: none is made for it.
   const kept = places.filter(
     ({ variable, sender, use }) =>
@@ -80,13 +83,16 @@ export async function loadSenderSecrets(options: LoadSenderSecrets): Promise<Loa
 /** If several processes start together, one creates the secret, and only that one returns it. */
 async function makeWhereMissing(
   { store, clock, random }: LoadSenderSecrets,
-  { name, use, variable }: SecretPlace,
+  { name, use, variable }: KeptPlace,
 ): Promise<MadeSecret | undefined> {
   const of = { sender: name, use };
   if ((await store.read(senderSecretsTable, secretsRowId(of))) !== undefined) return undefined;
   const secret = await makeSenderSecret({ store, clock, random }, of);
   return secret === undefined ? undefined : { ...of, variable, secret };
 }
+
+/** The place of a secret that rotates, and that the store keeps where the environment has none. */
+type KeptPlace = SecretPlace & Pick<SecretName, 'use'>;
 
 type Known = { readonly secrets: readonly SenderSecret[]; readonly rev: number };
 
@@ -95,14 +101,21 @@ class FollowedSecrets implements SenderSecrets {
   readonly #making: Pick<LoadSenderSecrets, 'store' | 'clock' | 'random'>;
   /** By use, then by sender: a lookup per message builds no key. */
   readonly #known: Readonly<Record<SecretName['use'], Map<string, Known>>>;
-  readonly #kept: readonly SecretPlace[];
+  readonly #kept: readonly KeptPlace[];
+  readonly #tokens: ReadonlyMap<string, readonly string[]>;
   readonly #follower: Follower;
 
-  constructor(options: LoadSenderSecrets, places: readonly SecretPlace[], kept: readonly SecretPlace[]) {
+  constructor(options: LoadSenderSecrets, places: readonly KeptPlace[], kept: readonly KeptPlace[]) {
     const { store, clock, random, given, observe } = options;
     this.#store = store;
     this.#making = { store, clock, random };
     this.#kept = kept;
+    this.#tokens = new Map(
+      [...options.senders.values()].map(({ name, challengeVariable = '' }) => [
+        name,
+        given.get(challengeVariable) ?? [],
+      ]),
+    );
     this.#known = { receive: new Map(), forward: new Map() };
     for (const { name, use, variable } of places) {
       const secrets = (given.get(variable) ?? []).map((secret) => ({ secret, until: null }));
@@ -117,6 +130,11 @@ class FollowedSecrets implements SenderSecrets {
 
   of({ sender, use }: SecretName): readonly SenderSecret[] {
     return this.#known[use].get(sender)?.secrets ?? none;
+  }
+
+  tokensOf(sender: string, now: number): readonly string[] {
+    const own = this.#tokens.get(sender) ?? [];
+    return own.length > 0 ? own : validAt(this.of({ sender, use: 'receive' }), now);
   }
 
   source({ sender, use }: SecretName): 'environment' | 'store' {
@@ -166,6 +184,10 @@ class FollowedSecrets implements SenderSecrets {
 }
 
 const none: readonly SenderSecret[] = [];
+
+export function validAt(secrets: readonly SenderSecret[], now: number): readonly string[] {
+  return secrets.filter(({ until }) => until === null || now < until).map(({ secret }) => secret);
+}
 
 type MakingSecrets = Pick<Services, 'clock' | 'random'> & {
   readonly store: Pick<Store, 'read' | 'commit'>;

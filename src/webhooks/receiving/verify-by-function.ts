@@ -8,7 +8,7 @@ import type { DeclaredSender } from '../../config/senders.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { Services } from '../../store/capabilities.ts';
 import type { RuleVerdict } from '../signature/verify-by-rule.ts';
-import type { SenderSecrets } from './sender-secrets.ts';
+import { type SenderSecrets, validAt } from './sender-secrets.ts';
 
 export type FunctionThreads = Pick<HandlerThreads, 'run'>;
 
@@ -37,10 +37,7 @@ export function verifyingByFunction(
 ): VerifyByFunction {
   return async ({ body, rawFields, url }, nowMs) => {
     if (threads === undefined) throw new Unjudged('there are no threads for functions');
-    const valid = secrets
-      .of({ sender: name, use: 'receive' })
-      .filter(({ until }) => until === null || nowMs < until)
-      .map(({ secret }) => secret);
+    const valid = validAt(secrets.of({ sender: name, use: 'receive' }), nowMs);
     // A view is sent with all of its buffer, which others may share.
     const given = {
       kind: 'verify',

@@ -28,7 +28,11 @@ function acceptOn(store: Store, commit: Store['commit'] = (unit) => store.commit
     return `message${made}`;
   };
   const services = servicesOver({ ...store, commit }, { clock: () => 1000, newId });
-  return createAccept(services, { base: '/api/v1', senders: new Map([['bank', bank]]) }, { of: () => [] });
+  return createAccept(
+    services,
+    { base: '/api/v1', senders: new Map([['bank', bank]]) },
+    { of: () => [], tokensOf: () => [] },
+  );
 }
 
 function verified(key: string | undefined, body: Uint8Array) {

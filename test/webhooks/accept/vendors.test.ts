@@ -15,18 +15,8 @@ const names = [
   ...(['meta', 'nylas', 'dropbox', 'okta', 'x', 'trello', 'zoom', 'twitch', 'xero', 'mailgun'] as const),
   ...(['microsoft-graph', 'github', 'slack', 'plain'] as const),
 ] satisfies readonly PresetName[];
-const verifying = declared('verifying', 'meta');
-const senders = [
-  ...names.map((name) => declared(name, name)),
-  {
-    ...verifying,
-    rule: {
-      ...verifying.rule,
-      challenge: { method: 'GET', query: 'hub.challenge', when: { query: 'hub.verify_token', is: 'agreed' } },
-    },
-  } as const,
-];
-const room = walkSenders(store, { senders });
+const senders = [...names.map((name) => declared(name, name)), declared('verifying', 'meta')];
+const room = walkSenders(store, { senders, tokens: { verifying: ['agreed'] } });
 const hmac = (text: string, encoding: 'hex' | 'base64') =>
   createHmac('sha256', secret).update(text).digest(encoding);
 const zoomFields = (body: string) => {
@@ -63,7 +53,7 @@ const questions: readonly Asked[] = [
   {
     of: 'meta',
     method: 'GET',
-    query: '?hub.mode=subscribe&hub.challenge=115%3C',
+    query: `?hub.mode=subscribe&hub.verify_token=${secret}&hub.challenge=115%3C`,
     answer: [200, text, '115<'],
   },
   { of: 'nylas', method: 'GET', query: '?challenge=abc', answer: [200, text, 'abc'] },
@@ -111,6 +101,9 @@ describe('a question of a vendor is answered and not stored', () => {
       ['okta', '', 400],
       ['verifying', '?hub.verify_token=another&hub.challenge=7', 403],
       ['verifying', '?hub.challenge=7', 403],
+      ['verifying', `?hub.verify_token=${secret}&hub.challenge=7`, 403],
+      ['verifying', '?hub.verify_token=&hub.challenge=7', 403],
+      ['meta', '?hub.verify_token=agreed&hub.challenge=7', 403],
       ['plain', '?challenge=abc', 405],
       ['zoom', '?challenge=abc', 405],
     ] as const) {

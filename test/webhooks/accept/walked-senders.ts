@@ -51,7 +51,9 @@ export type SenderOptions = Pick<AcceptHooks, 'fetchKeys'> & {
   readonly publicUrl?: string;
   readonly senders?: readonly DeclaredSender[];
   /** Default: each sender has the one secret of this file. */
-  readonly secrets?: Pick<SenderSecrets, 'of' | 'adopt'>;
+  readonly secrets?: Pick<SenderSecrets, 'of' | 'adopt' | 'tokensOf'>;
+  /** Tokens of challenges by sender; default: its secrets. */
+  readonly tokens?: Readonly<Record<string, readonly string[]>>;
   /** The memory budget. Default: without bound. */
   readonly memoryBytes?: number;
 };
@@ -95,8 +97,11 @@ export function walkSenders(store: Store, options: SenderOptions = {}): WalkedSe
     observe: (fact) => void observed.push(fact as ReceivedObservation),
     settings: { receivedBytesMax, publicUrl, memoryBytesMax: memoryBytes },
   });
+  const secretsOf = ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual;
   const secrets = options.secrets ?? {
-    of: ({ sender }: { readonly sender: string }) => kept.get(sender) ?? usual,
+    of: secretsOf,
+    tokensOf: (sender: string) =>
+      options.tokens?.[sender] ?? secretsOf({ sender }).map(({ secret: each }) => each),
     adopt: () => assert.fail('a secret was adopted'),
   };
   const accept = createAccept(services, { base: '/api/v1', senders }, secrets, { fetchKeys });

@@ -9,6 +9,8 @@ const [older, newer] = ['the older secret of a sender', 'the newer secret of a s
 const program: RunningServer = await startServer({
   config: fileURLToPath(new URL('./fixtures/verify.config.ts', import.meta.url)),
   env: {
+    SOCIAL_CHALLENGE_TOKEN: 'the token of a challenge',
+    SOCIAL_WEBHOOK_SECRET: 'the secret of messages',
     SIGNED_WEBHOOK_SECRET: `${newer},${older}`,
     COMITY_PUBLIC_URL: 'https://api.example.com',
     COMITY_HOOK_TIMEOUT_MS: '400',
@@ -102,6 +104,16 @@ test('judges 200 messages at once, each by its own content', async () => {
     answers.map(({ status }) => status),
     answers.map((_, at) => (at % 2 === 0 ? 204 : 400)),
   );
+});
+
+test('answers a challenge with the token of its variable, and with no other', async () => {
+  for (const [token, status] of [
+    ['the token of a challenge', 200],
+    ['the secret of messages', 403],
+  ] as const) {
+    const query = new URLSearchParams({ 'hub.challenge': '7', 'hub.verify_token': token });
+    assert.equal((await program.send('GET', `/api/v1/webhooks/social?${query}`)).status, status);
+  }
 });
 
 test('shows the sender as judged by a function, with no secret that was made for it', async () => {

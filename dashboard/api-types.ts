@@ -301,10 +301,10 @@ export type Sender = {
   readonly preset: string | null;
   readonly path: string;
   readonly signature: {
-    readonly kind: "hmac" | "key-pair" | "jwt" | "token";
-    readonly header: string;
+    readonly kind: "hmac" | "ed25519" | "ecdsa" | "rsa" | "jwt" | "token" | "function";
+    readonly header?: string;
     readonly hash?: "sha1" | "sha256" | "sha512";
-    readonly algorithm?: "ed25519" | "ecdsa" | "rsa" | "HS256" | "RS256" | "ES256" | "EdDSA";
+    readonly algorithm?: "HS256" | "RS256" | "ES256" | "EdDSA";
     readonly encoding?: "hex" | "base64" | "base64url";
     readonly toleranceSeconds?: number;
   };

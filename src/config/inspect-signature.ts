@@ -3,12 +3,13 @@
  * or checks a time that it does not sign, proves nothing and is refused.
  */
 import { Type } from 'typebox';
-import type {
-  HmacRule,
-  JwtRule,
-  KeyPairRule,
-  SignatureRule,
-  TokenRule,
+import {
+  type HmacRule,
+  type JwtRule,
+  type KeyPairRule,
+  keyPairs,
+  type SignatureRule,
+  type TokenRule,
 } from '../webhooks/signature/signature-rule.ts';
 import { isRecord, kindOf, suggestion } from './inspection.ts';
 import {
@@ -30,14 +31,18 @@ const parameterCharactersMax = 64;
 /** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
-const kinds = ['hmac', 'key-pair', 'jwt', 'token'] as const;
+const kinds = ['hmac', ...keyPairs, 'jwt', 'token'] as const;
 const neededParts = ['encoding', 'prefix', 'separator', 'signed', 'toleranceSeconds'] as const;
+const neededByKeys = ['header', ...neededParts] as const;
 const needed = {
   hmac: ['header', 'hash', ...neededParts, 'key'],
-  'key-pair': ['header', 'algorithm', ...neededParts],
+  ...{ ed25519: neededByKeys, ecdsa: neededByKeys, rsa: neededByKeys },
 } as const;
 const optionalParts = ['timestamp', 'id', 'bodyDigestParameter', 'signsContent'] as const;
-const optional = { hmac: [...optionalParts, 'asymmetricPrefix'], 'key-pair': optionalParts } as const;
+const optional = {
+  hmac: [...optionalParts, 'asymmetricPrefix'],
+  ...{ ed25519: optionalParts, ecdsa: optionalParts, rsa: optionalParts },
+} as const;
 
 const pointerCharactersMax = 500;
 /** RFC 6901 §3, but for the whole body. */
@@ -51,8 +56,8 @@ const fieldPlace = textThat(
 const fullPrefix = textThat((prefix) => prefix !== '' && isPrefix(prefix), {
   must: `must be 1 to ${prefixCharactersMax} printable characters`,
 });
-const timeForms = ['seconds', 'milliseconds', 'rfc3339'] as const;
-const timeForm = { as: Type.Optional(among(...timeForms)) };
+const timeUnits = ['s', 'ms', 'rfc3339'] as const;
+const timeUnit = { unit: Type.Optional(among(...timeUnits)) };
 const partShapes = {
   ...unshaped('kind'),
   header: fieldPlace,
@@ -62,10 +67,10 @@ const partShapes = {
   timestamp: Type.Optional(
     Type.Union(
       [
-        Type.Object({ header: fieldPlace, ...timeForm }, { additionalProperties: false }),
-        Type.Object({ prefix: fullPrefix, ...timeForm }, { additionalProperties: false }),
+        Type.Object({ header: fieldPlace, ...timeUnit }, { additionalProperties: false }),
+        Type.Object({ prefix: fullPrefix, ...timeUnit }, { additionalProperties: false }),
       ],
-      { must: `must be { header: 'name' } or { prefix: 't=' }, with as: one of ${timeForms.join(', ')}` },
+      { must: `must be { header: 'name' } or { prefix: 't=' }, with unit: one of ${timeUnits.join(', ')}` },
     ),
   ),
   prefix: textThat(isPrefix, { must: `must be up to ${prefixCharactersMax} printable characters` }),
@@ -79,6 +84,7 @@ const partShapes = {
   ),
   signsContent: Type.Optional(Type.Boolean()),
 };
+const byKeysShape = Type.Object(partShapes);
 const shapes = {
   hmac: Type.Object({
     ...partShapes,
@@ -86,12 +92,13 @@ const shapes = {
     key: among('text', 'base64', 'hex'),
     asymmetricPrefix: Type.Optional(fullPrefix),
   }),
-  'key-pair': Type.Object({ ...partShapes, algorithm: among('ed25519', 'ecdsa', 'rsa') }),
+  ...{ ed25519: byKeysShape, ecdsa: byKeysShape, rsa: byKeysShape },
 };
 /** The members that a preset leaves to the declaration. */
+const writtenByKeys = Type.Object(unshaped(...Object.keys(partShapes)));
 const writtenShapes = {
   hmac: Type.Object(unshaped(...Object.keys(shapes.hmac.properties))),
-  'key-pair': Type.Object(unshaped(...Object.keys(shapes['key-pair'].properties))),
+  ...{ ed25519: writtenByKeys, ecdsa: writtenByKeys, rsa: writtenByKeys },
 };
 const tokenShape = Type.Object({
   ...unshaped('kind', 'header'),
@@ -149,8 +156,11 @@ export function inspectSignature(
   const { kind = preset?.kind ?? 'hmac' } = written;
   if (kind === 'token') return inspectToken(written, preset, refuse);
   if (kind === 'jwt') return inspectJwt(written, preset?.kind === 'jwt' ? preset : undefined, refuse);
-  if (kind === 'hmac' || kind === 'key-pair')
+  if (kind === 'hmac')
     return inspectSigning(kind, written, preset?.kind === kind ? preset : undefined, refuse);
+  const byKeys = keyPairs.find((each) => each === kind);
+  if (byKeys !== undefined)
+    return inspectSigning(byKeys, written, preset?.kind === byKeys ? preset : undefined, refuse);
   const meant = typeof kind === 'string' ? suggestion(kind, kinds) : '';
   refuse(`signature.kind must be one of ${kinds.join(', ')}${meant}`);
   return undefined;

@@ -68,8 +68,8 @@ export type {
   Refused,
   SignatureRule,
   SignedParts,
-  TimestampForm,
   TimestampPlace,
+  TimestampUnit,
   TokenRule,
 } from './signature/signature-rule.ts';
 export type { TimeWindow } from './signature/signed-content.ts';

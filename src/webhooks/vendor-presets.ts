@@ -18,8 +18,7 @@ const ofBody: Omit<HmacRule, 'header'> = {
 };
 /** The same of the body and a time. */
 const timed = { ...ofBody, toleranceSeconds: 300 } as const;
-const byKeyPair: Omit<KeyPairRule, 'header' | 'algorithm' | 'encoding' | 'signed' | 'timestamp'> = {
-  kind: 'key-pair',
+const byKeyPair: Omit<KeyPairRule, 'kind' | 'header' | 'encoding' | 'signed' | 'timestamp'> = {
   prefix: '',
   separator: null,
   toleranceSeconds: 300,
@@ -65,7 +64,7 @@ const calendly: SenderRule = {
 const discord: SenderRule = {
   signature: {
     ...byKeyPair,
-    ...{ algorithm: 'ed25519', header: 'x-signature-ed25519', encoding: 'hex' },
+    ...{ kind: 'ed25519', header: 'x-signature-ed25519', encoding: 'hex' },
     ...{ signed: '{timestamp}{body}', timestamp: { header: 'x-signature-timestamp' } },
   },
   dedupe: [{ json: '/id' }],
@@ -105,7 +104,7 @@ const hubspot: SenderRule = {
   signature: {
     ...timed,
     ...{ header: 'x-hubspot-signature-v3', encoding: 'base64', signed: 'POST{url}{body}{timestamp}' },
-    timestamp: { header: 'x-hubspot-request-timestamp', as: 'milliseconds' },
+    timestamp: { header: 'x-hubspot-request-timestamp', unit: 'ms' },
   },
   dedupe: [],
   type: [[{ json: '/0/subscriptionType' }]],
@@ -267,7 +266,7 @@ const sanity: SenderRule = {
   signature: {
     ...timed,
     ...{ header: 'sanity-webhook-signature', prefix: 'v1=', separator: ',', encoding: 'base64url' },
-    ...{ signed: '{timestamp}.{body}', timestamp: { prefix: 't=', as: 'milliseconds' } },
+    ...{ signed: '{timestamp}.{body}', timestamp: { prefix: 't=', unit: 'ms' } },
   },
   dedupe: [{ header: 'idempotency-key' }],
   type: [[{ header: 'sanity-operation' }]],
@@ -284,7 +283,7 @@ const sanity: SenderRule = {
 const sendgrid: SenderRule = {
   signature: {
     ...byKeyPair,
-    ...{ algorithm: 'ecdsa', header: 'x-twilio-email-event-webhook-signature', encoding: 'base64' },
+    ...{ kind: 'ecdsa', header: 'x-twilio-email-event-webhook-signature', encoding: 'base64' },
     ...{ signed: '{timestamp}{body}', timestamp: { header: 'x-twilio-email-event-webhook-timestamp' } },
   },
   dedupe: [],
@@ -322,7 +321,7 @@ const twitch: SenderRule = {
     ...timed,
     ...{ header: 'twitch-eventsub-message-signature', prefix: 'sha256=', signed: '{id}{timestamp}{body}' },
     ...{ id: 'twitch-eventsub-message-id', toleranceSeconds: 600 },
-    timestamp: { header: 'twitch-eventsub-message-timestamp', as: 'rfc3339' },
+    timestamp: { header: 'twitch-eventsub-message-timestamp', unit: 'rfc3339' },
   },
   dedupe: [{ header: 'twitch-eventsub-message-id' }],
   type: [[{ json: '/subscription/type' }]],
@@ -352,7 +351,7 @@ const workos: SenderRule = {
   signature: {
     ...timed,
     ...{ header: 'workos-signature', prefix: 'v1=', separator: ',' },
-    ...{ signed: '{timestamp}.{body}', timestamp: { prefix: 't=', as: 'milliseconds' } },
+    ...{ signed: '{timestamp}.{body}', timestamp: { prefix: 't=', unit: 'ms' } },
   },
   dedupe: [{ json: '/id' }],
   type: [[{ json: '/event' }]],
@@ -386,7 +385,7 @@ const zendesk: SenderRule = {
   signature: {
     ...timed,
     ...{ header: 'x-zendesk-webhook-signature', encoding: 'base64', signed: '{timestamp}{body}' },
-    timestamp: { header: 'x-zendesk-webhook-signature-timestamp', as: 'rfc3339' },
+    timestamp: { header: 'x-zendesk-webhook-signature-timestamp', unit: 'rfc3339' },
   },
   dedupe: [{ header: 'x-zendesk-webhook-invocation-id' }],
   type: [[{ json: '/type' }]],

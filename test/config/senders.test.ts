@@ -48,7 +48,7 @@ const whole = {
 const key = `whpk_${Buffer.alloc(32, 7).toString('base64')}`;
 const noPlace = 'must be the name of a header field, or a JSON Pointer such as /signature/value';
 const noTimestamp =
-  "must be { header: 'name' } or { prefix: 't=' }, with as: one of seconds, milliseconds, rfc3339";
+  "must be { header: 'name' } or { prefix: 't=' }, with unit: one of s, ms, rfc3339";
 const noPrefix = 'must be up to 32 printable characters';
 const noSchedule = 'must be a list of at most 100 whole numbers of seconds from 1 to 2592000';
 const noVariable =
@@ -97,6 +97,7 @@ test('fills in what the preset says and what nothing says', () => {
       ...{ name: 'x', description: '', preset, secretVariable: 'X_WEBHOOK_SECRET', publicKeys },
       ...{ keysUrl, handOn: { kind: 'inbox' }, schedule: handOnScheduleDefault },
       inFlightMax: undefined,
+      ...(preset === 'meta' ? { challengeVariable: 'X_CHALLENGE_TOKEN' } : {}),
     });
   }
 });
@@ -239,7 +240,7 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [{ signature: 'x' }, 'signature must be an object, not a string'],
   [
     { signature: { kind: 'hmc' } },
-    'signature.kind must be one of hmac, key-pair, jwt, token; did you mean hmac?',
+    'signature.kind must be one of hmac, ed25519, ecdsa, rsa, jwt, token; did you mean hmac?',
   ],
   [{ signature: { kind: 'token' } }, `signature.header ${noPlace}`],
   [{ preset: 'gitlab', signature: { header: 'x-token', hash: 'sha1' } }, 'signature has no member "hash"'],
@@ -260,8 +261,8 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
   [signed({ timestamp: { header: 'x-time', as: 'days' } }), `signature.timestamp ${noTimestamp}`],
   [signed({ header: '/a~2' }), `signature.header ${noPlace}`],
   [
-    { preset: 'discord', signature: { algorithm: 'dsa' }, publicKeys: [key] },
-    'signature.algorithm must be one of "ed25519", "ecdsa", "rsa"',
+    { preset: 'discord', signature: { kind: 'gost' }, publicKeys: [key] },
+    'signature.kind must be one of hmac, ed25519, ecdsa, rsa, jwt, token',
   ],
   [
     { preset: 'discord', publicKeys: ['07'.repeat(31)] },

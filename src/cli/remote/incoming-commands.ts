@@ -4,6 +4,7 @@ import { type Received, receivedStatuses } from '../../model/received.ts';
 import type { PutBack } from '../../webhooks/receiving/received/replay-by-query.ts';
 import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
 import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/sender-routes.ts';
+import { isKeyPair } from '../../webhooks/signature/signature-rule.ts';
 import { type Argument, type OptionRow, yesOption } from '../declare-command.ts';
 import { exitCodes, usageFailure } from '../failure.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';
@@ -313,7 +314,7 @@ export const senders: Noun = {
 };
 
 function usesSecrets({ signature: { kind, algorithm } }: ShownSender): boolean {
-  return kind === 'jwt' ? algorithm === 'HS256' : kind !== 'key-pair';
+  return kind === 'jwt' ? algorithm === 'HS256' : !isKeyPair({ kind });
 }
 
 function signatureText({ signature }: ShownSender): string {
@@ -322,7 +323,7 @@ function signatureText({ signature }: ShownSender): string {
   const { kind, header, hash, algorithm, encoding, toleranceSeconds } = signature;
   const window = toleranceSeconds === 0 ? '' : `, at most ${toleranceSeconds} s old`;
   if (kind === 'jwt') return `a JWT in ${header}, signed by ${algorithm}${window}`;
-  return `${hash === undefined ? algorithm : `HMAC ${hash}`} in ${header} as ${encoding}${window}`;
+  return `${hash === undefined ? kind : `HMAC ${hash}`} in ${header} as ${encoding}${window}`;
 }
 
 function secretsText({ secretSource, secretVariable, secretCount, oldSecretsUntil }: ShownSecrets): string {

@@ -242,10 +242,11 @@ function signatureFields({ rule: { signature } }: DeclaredSender): readonly Item
     return inFields([[signature.header, `A JWT that is signed by ${signature.algorithm}.`]]);
   const { kind, header, encoding, prefix, signed, timestamp, id } = signature;
   const before = prefix === '' ? '' : ` behind \`${prefix}\``;
-  const made = kind === 'hmac' ? `HMAC ${signature.hash}` : `Signature by ${signature.algorithm}`;
+  const made = kind === 'hmac' ? `HMAC ${signature.hash}` : `Signature by ${kind}`;
   const places: [string, string][] = [[header, `${made} of \`${signed}\` as ${encoding}${before}.`]];
   if (timestamp !== undefined && 'header' in timestamp) {
-    const form = timestamp.as === 'rfc3339' ? 'RFC 3339' : `Unix time in ${timestamp.as ?? 'seconds'}`;
+    const { unit = 's' } = timestamp;
+    const form = unit === 'rfc3339' ? 'RFC 3339' : `Unix time in ${unit}`;
     places.push([timestamp.header, `Time of the signature: ${form}.`]);
   }
   if (id !== undefined) places.push([id, 'Id of the message, the same for every attempt.']);

@@ -22,7 +22,7 @@ import {
   shown,
   shownResource,
 } from '../routes/declared-resources.ts';
-import { type SignatureRule, usesSecrets } from '../signature/signature-rule.ts';
+import { keyPairs, type SignatureRule, usesSecrets } from '../signature/signature-rule.ts';
 import type { SecretName, SenderSecrets } from './sender-secrets.ts';
 
 const sendersTag: Tag = {
@@ -61,7 +61,7 @@ type ShownSignature = {
   readonly header?: string;
   /** Of `hmac`. */
   readonly hash?: string;
-  /** Of `key-pair` and `jwt`. */
+  /** Of `jwt`. */
   readonly algorithm?: string;
   /** Absent of `token` and `jwt`. */
   readonly encoding?: string;
@@ -117,7 +117,7 @@ function signatureOf(signature: DeclaredSender['rule']['signature']): ShownSigna
   const { encoding, timestamp } = signature;
   return {
     ...{ kind, header, encoding },
-    ...(signature.kind === 'hmac' ? { hash: signature.hash } : { algorithm: signature.algorithm }),
+    ...(signature.kind === 'hmac' ? { hash: signature.hash } : {}),
     toleranceSeconds: timestamp === undefined ? 0 : signature.toleranceSeconds,
   };
 }
@@ -154,10 +154,10 @@ const secretNames = Object.keys(secrets);
 const signature: Item = {
   type: 'object',
   properties: {
-    kind: { enum: ['hmac', 'key-pair', 'jwt', 'token'] },
+    kind: { enum: ['hmac', ...keyPairs, 'jwt', 'token', 'function'] },
     header: { type: 'string' },
     hash: { enum: ['sha1', 'sha256', 'sha512'] },
-    algorithm: { enum: ['ed25519', 'ecdsa', 'rsa', 'HS256', 'RS256', 'ES256', 'EdDSA'] },
+    algorithm: { enum: ['HS256', 'RS256', 'ES256', 'EdDSA'] },
     encoding: { enum: ['hex', 'base64', 'base64url'] },
     toleranceSeconds: {
       type: 'integer',
@@ -165,7 +165,7 @@ const signature: Item = {
       description: '0: Comity does not check the signed time, or there is none.',
     },
   },
-  required: ['kind', 'header'],
+  required: ['kind'],
 };
 
 const handOn: Item = {

@@ -4,7 +4,14 @@
  */
 
 import { decodeBase64, decodeHexOfAny, joinOctets, octetsOf } from './octets.ts';
-import { type Hash, type HmacRule, type JwtRule, type SignatureRule, usesSecrets } from './signature-rule.ts';
+import {
+  type Hash,
+  type HmacRule,
+  isKeyPair,
+  type JwtRule,
+  type SignatureRule,
+  usesSecrets,
+} from './signature-rule.ts';
 import { readTemplate, type SignedTemplate } from './signed-content.ts';
 
 export type MaybePromise<Value> = Value | Promise<Value>;
@@ -40,7 +47,7 @@ export function prepareKeys<Key>(
     return { kind: 'jwt', keys: texts.map((each) => primitives.importKey(each, 'sha256')) };
   }
   const template = readTemplate(rule);
-  if (rule.kind === 'key-pair' || (secrets.length === 0 && rule.asymmetricPrefix !== undefined))
+  if (isKeyPair(rule) || (secrets.length === 0 && rule.asymmetricPrefix !== undefined))
     return { kind: 'signed', template, keys: [] };
   const octets = keysOf(secrets, keyBy[rule.key]);
   return { kind: 'signed', template, keys: octets.map((each) => primitives.importKey(each, rule.hash)) };

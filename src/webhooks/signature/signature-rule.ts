@@ -50,11 +50,11 @@ export type SignedParts = {
 };
 
 export type TimestampPlace = ({ readonly header: string } | { readonly prefix: string }) & {
-  /** Default `seconds`, of Unix time; `rfc3339`: `2026-12-01T10:00:00Z`. */
-  readonly as?: TimestampForm | undefined;
+  /** Default `s`, of Unix time; `rfc3339`: `2026-12-01T10:00:00Z`. */
+  readonly unit?: TimestampUnit | undefined;
 };
 
-export type TimestampForm = 'seconds' | 'milliseconds' | 'rfc3339';
+export type TimestampUnit = 's' | 'ms' | 'rfc3339';
 
 /** An HMAC over the body and other signed parts. */
 export type HmacRule = SignedParts & {
@@ -68,8 +68,7 @@ export type HmacRule = SignedParts & {
 
 /** A signature by a private key of the sender, whose public keys the receiver knows. */
 export type KeyPairRule = SignedParts & {
-  readonly kind: 'key-pair';
-  readonly algorithm: KeyPairAlgorithm;
+  readonly kind: KeyPairAlgorithm;
 };
 
 /** `ecdsa`: over P-256 with SHA-256, as DER (RFC 3279 §2.2.3); `rsa`: RSASSA-PKCS1-v1_5 with SHA-256. */
@@ -80,16 +79,25 @@ export type KeyAlgorithm = KeyPairAlgorithm | 'es256';
 
 /** The algorithm of the public keys by which a sender's signatures may be verified; undefined: it signs by secrets alone. */
 export function keyAlgorithmOf(rule: SignatureRule): KeyAlgorithm | undefined {
-  if (rule.kind === 'key-pair') return rule.algorithm;
+  if (isKeyPair(rule)) return rule.kind;
   if (rule.kind === 'jwt') return rule.algorithm === 'HS256' ? undefined : jwtKeys[rule.algorithm];
   return rule.kind === 'hmac' && rule.asymmetricPrefix !== undefined ? 'ed25519' : undefined;
 }
+
+/** Returns true for a sender that signs by a private key, whose public keys the receiver knows. */
+export function isKeyPair<R extends { readonly kind: string }>(
+  rule: R,
+): rule is Extract<R, { readonly kind: KeyPairAlgorithm }> {
+  return keyPairs.some((kind) => kind === rule.kind);
+}
+
+export const keyPairs = ['ed25519', 'ecdsa', 'rsa'] as const satisfies readonly KeyPairAlgorithm[];
 
 const jwtKeys = { EdDSA: 'ed25519', ES256: 'es256', RS256: 'rsa' } as const;
 
 /** Returns false for senders that sign by a private key alone, of which the receiver keeps no secret. */
 export function usesSecrets(rule: SignatureRule | { readonly kind: 'function' }): boolean {
-  return rule.kind === 'jwt' ? rule.algorithm === 'HS256' : rule.kind !== 'key-pair';
+  return rule.kind === 'jwt' ? rule.algorithm === 'HS256' : !isKeyPair(rule);
 }
 
 export const urlSubject = '{url}';

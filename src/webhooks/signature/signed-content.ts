@@ -10,11 +10,12 @@ import {
   type Encoding,
   type Hash,
   type HmacRule,
+  isKeyPair,
   type KeyPairRule,
   refuseField,
   type SignedParts,
   signaturesMax,
-  type TimestampForm,
+  type TimestampUnit,
 } from './signature-rule.ts';
 
 type SigningRule = HmacRule | KeyPairRule;
@@ -61,7 +62,7 @@ export function readSignedFields(
   const list = readList(rule, String(signatureText));
   if (list === undefined) return 'malformed';
   const timestampText = list.timestampText ?? (typeof timeText === 'string' ? timeText : '');
-  const timestamp = place === undefined ? null : secondsOf(timestampText, place.as ?? 'seconds');
+  const timestamp = place === undefined ? null : secondsOf(timestampText, place.unit ?? 's');
   if (timestamp === undefined) return 'malformed';
   return { ...list, timestamp, timestampText, id: id === undefined ? null : String(id) };
 }
@@ -117,7 +118,7 @@ type Lengths = { readonly least: number; readonly most: number };
 const ed25519SignatureLength: Lengths = { least: ed25519SignatureBytes, most: ed25519SignatureBytes };
 
 function lengthsOf(rule: SigningRule): Lengths {
-  if (rule.kind === 'key-pair') return signatureBytesOf(rule.algorithm);
+  if (isKeyPair(rule)) return signatureBytesOf(rule.kind);
   const length = hashBytes[rule.hash];
   return { least: length, most: length };
 }
@@ -172,10 +173,10 @@ const millisecondDigitsMax = digitsMax + 3;
 const dateTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
 
 /** Returns Unix seconds; undefined for a text that does not have the form. */
-function secondsOf(text: string, form: TimestampForm): number | undefined {
-  if (form === 'seconds') return readTimestamp(text);
+function secondsOf(text: string, unit: TimestampUnit): number | undefined {
+  if (unit === 's') return readTimestamp(text);
   const ms =
-    form === 'milliseconds'
+    unit === 'ms'
       ? readTimestamp(text, millisecondDigitsMax)
       : dateTime.test(text)
         ? Date.parse(text)

@@ -8,6 +8,7 @@ import type { MacPrimitives, MaybePromise, PreparedKeys } from './mac-keys.ts';
 import { decodeHex, joinOctets, octetsOf, sameOctets } from './octets.ts';
 import {
   type HmacRule,
+  isKeyPair,
   type KeyPairRule,
   type Refused,
   refused,
@@ -114,7 +115,7 @@ type Verification<Key> = {
  */
 function findSecret<Key>(verification: Verification<Key>, from: number): MaybePromise<number | undefined> {
   const { rule, fields, contents, keys, options } = verification;
-  if (rule.kind === 'key-pair' || fields.signatures.length === 0) return undefined;
+  if (isKeyPair(rule) || fields.signatures.length === 0) return undefined;
   for (let at = from; at < keys.length * contents.length; at += 1) {
     const index = Math.floor(at / contents.length);
     const key = keys[index];

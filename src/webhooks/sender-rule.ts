@@ -64,7 +64,7 @@ export type OpenChallenge = {
   readonly proof?: Proof | undefined;
   /**
    * The value of `header` is the secret by which the sender will sign, and is returned in the same field. It becomes the secret of the sender
-   * while there is none; a request with another one is refused with 401.
+   * while there is none; a request with another one is refused as a wrong signature is.
    */
   readonly setsSecret?: boolean | undefined;
   /** The parameter of the URL that must hold the token of the challenge, such as Meta's `hub.verify_token`; otherwise the response is 403. */

@@ -47,8 +47,7 @@ const whole = {
 };
 const key = `whpk_${Buffer.alloc(32, 7).toString('base64')}`;
 const noPlace = 'must be the name of a header field, or a JSON Pointer such as /signature/value';
-const noTimestamp =
-  "must be { header: 'name' } or { prefix: 't=' }, with unit: one of s, ms, rfc3339";
+const noTimestamp = "must be { header: 'name' } or { prefix: 't=' }, with unit: one of s, ms, rfc3339";
 const noPrefix = 'must be up to 32 printable characters';
 const noSchedule = 'must be a list of at most 100 whole numbers of seconds from 1 to 2592000';
 const noVariable =

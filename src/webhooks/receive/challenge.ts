@@ -73,7 +73,8 @@ export function openChallenge(
     : { name: answer, value, proof };
 }
 
-function isOneOf(given: string | null, tokens: readonly string[]): boolean {
+/** Compares in a time that depends on the lengths alone. */
+export function isOneOf(given: string | null, tokens: readonly string[]): boolean {
   const octets = octetsOf(given ?? '');
   let isFound = false;
   for (const token of tokens) if (sameOctets(octets, octetsOf(token))) isFound = true;

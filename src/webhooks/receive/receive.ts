@@ -6,7 +6,7 @@
 
 import { type JsonOptions, jsonTextOf, parseExactly } from '../exact-json.ts';
 import { type PresetName, presetNames, presets } from '../presets.ts';
-import type { SenderRule } from '../sender-rule.ts';
+import type { Answers, SenderRule } from '../sender-rule.ts';
 import { type PublicJwk, publicKeyOf } from '../signature/key-pair.ts';
 import { prepareKeys, webPrimitives } from '../signature/mac-keys.ts';
 import { encodeBase64Url, octetsOf } from '../signature/octets.ts';
@@ -24,6 +24,7 @@ import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
 import {
   type ChallengeAnswer,
   challengeContent,
+  isOneOf,
   type Opening,
   openChallenge,
   provenOctets,
@@ -104,12 +105,10 @@ export async function receive(
   const { sender, bodyBytesMax = bodyBytesMaxDefault, nowMs = Date.now() } = options;
   const rule = ruleOf(sender);
   const header = readingHeaders(headers);
-  const opened = openChallenge(rule.challenge, {
-    ...questionOf(options),
-    ...{ header, tokens: () => options.challengeTokens ?? options.secrets ?? [] },
-  });
+  const opened = openChallenge(rule.challenge, { ...questionOf(options), header });
   if (opened === 'forbidden') return { ...refusedAnswer('no-match', undefined), status: 403 };
-  if (opened?.secretField !== undefined) return handshakeAnswer(opened, options.secrets);
+  if (opened?.secretField !== undefined)
+    return handshakeAnswer(opened, options.secrets, rule.answers?.refused);
   if (opened !== undefined) return challengeAnswer(opened, rule.signature, options.secrets);
   const body = await readRawBody(rawBody, header, bodyBytesMax);
   if (body === undefined) return refusedAnswer('too-large', undefined);
@@ -137,9 +136,10 @@ export async function receive(
   return { outcome, status: rule.answers?.accepted ?? 204, headers: {}, body: null, message: verified };
 }
 
-function questionOf({ method = 'POST', url }: ReceiveOptions): Pick<Opening, 'method' | 'query'> {
+function questionOf({ method = 'POST', url, ...keys }: ReceiveOptions): Omit<Opening, 'header'> {
   const query = url?.split('#', 1)[0]?.split('?').slice(1).join('?');
-  return { method, query: query === '' ? undefined : query };
+  const tokens = () => keys.challengeTokens ?? keys.secrets ?? [];
+  return { method, query: query === '' ? undefined : query, tokens };
 }
 
 async function keyOf(facts: MessageFacts, body: Uint8Array): Promise<string> {
@@ -251,9 +251,10 @@ async function challengeAnswer(
 function handshakeAnswer(
   { value, secretField = '' }: ChallengeAnswer,
   secrets: readonly string[] | undefined,
+  status: Answers['refused'],
 ): Challenged | RefusedMessage {
-  if (secrets?.includes(String(value)) !== true)
-    return refusedAnswer('no-match', `${secretField} has a secret that is not among the given ones`, 401);
+  const hint = `${secretField} has a secret that is not among the given ones`;
+  if (!isOneOf(String(value), secrets ?? [])) return refusedAnswer('no-match', hint, status);
   return { outcome: 'challenge', status: 200, headers: { [secretField]: String(value) }, body: '' };
 }
 

@@ -252,12 +252,17 @@ async function readOn(steps: ReturnType<typeof factsInSteps>): Promise<MessageFa
 
 function refuse({ name, rule }: DeclaredSender, reason: RefusalReason, observe: Observe): Verdict {
   observe({ kind: 'webhook-received', sender: name, outcome: 'refused', reason });
+  return { ok: false, problem: refusalOf(rule, reason) };
+}
+
+/** The problem of a message that is not the sender's, with the status that the sender wants. */
+export function refusalOf(
+  { answers }: Pick<DeclaredSender['rule'], 'answers'>,
+  reason: RefusalReason,
+): Problem {
   const code = reason === 'stale' || reason === 'ahead' ? 'signature_stale' : 'signature_invalid';
-  const status = rule.answers?.refused;
-  return {
-    ok: false,
-    problem: { code, context: { reason }, ...(status === undefined ? {} : { own: { code, status } }) },
-  };
+  const status = answers?.refused;
+  return { code, context: { reason }, ...(status === undefined ? {} : { own: { code, status } }) };
 }
 
 const keysUnavailable = { reason: 'keys-unavailable', what: 'the keys' };

@@ -38,7 +38,7 @@ import { whenKnown } from '../../store/store.ts';
 import type { DueWork } from '../../work/work-engine.ts';
 import { type ChallengeContent, isOpen } from '../receive/challenge.ts';
 import type { Challenge } from '../sender-rule.ts';
-import { type Accept, createAccept, type Verdict } from './accept-message.ts';
+import { type Accept, createAccept, refusalOf, type Verdict } from './accept-message.ts';
 import { createForward, type HandOn, handlersOn } from './hand-on.ts';
 import { HandingOn } from './handing-on-engine.ts';
 import { receivedResources } from './received/received-routes.ts';
@@ -313,6 +313,7 @@ function understood(verdict: Verdict): Understood<Judged> {
   return verdict.ok ? { ok: true, value: verdict } : verdict;
 }
 
+/** Anyone can send a handshake: what follows the first one must not replace its secret. */
 async function shakeHands(
   sender: DeclaredSender,
   { field, secret }: { readonly field: string; readonly secret: string },
@@ -320,16 +321,9 @@ async function shakeHands(
 ): Promise<Result> {
   const isSound = refuseSenderSecret(sender, 'receive', secret) === undefined;
   if (!isSound || !(await secrets.adopt({ sender: sender.name, use: 'receive' }, secret)))
-    return { refused: handshakeRefused };
+    return { refused: refusalOf(sender.rule, 'no-match') };
   return { made: { ...silent, doc: '', media: { type: 'text/plain' }, fields: [field, secret] }, rev: 0 };
 }
-
-/** Anyone can send a handshake: what follows the first one must not replace its secret. */
-const handshakeRefused: Problem = {
-  code: 'signature_invalid',
-  context: { reason: 'no-match' },
-  own: { code: 'signature_invalid', status: 401 },
-};
 
 async function take({ accept, secrets }: Taking, sender: DeclaredSender, judged: Judged): Promise<Result> {
   if ('challenge' in judged) {

@@ -1,4 +1,4 @@
-/** A public URL with a path behind nginx, by the `location` of docs/guides/behind-a-proxy.md. */
+/** A public URL with a path behind nginx, by its file in examples/proxies with the `location` of docs/guides/behind-a-proxy.md. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe } from 'node:test';
@@ -7,8 +7,9 @@ import type { RunningServer } from '../../harness/running-server.ts';
 import { findCommand } from './command.ts';
 import { nginx, type RunningProxy, startProxy } from './proxy-program.ts';
 
+const whole = readFileSync('examples/proxies/nginx.conf', 'utf8');
 const guide = readFileSync('docs/guides/behind-a-proxy.md', 'utf8');
-const blocks = [...guide.matchAll(/```nginx\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+const [, location = ''] = /```nginx\n(location \/backend\/[\s\S]*?)```/.exec(guide) ?? [];
 const path = findCommand(nginx.command);
 
 describe('nginx under a path', { skip: path === undefined ? 'nginx is not installed' : false }, () => {
@@ -16,7 +17,6 @@ describe('nginx under a path', { skip: path === undefined ? 'nginx is not instal
   let proxy: RunningProxy;
 
   before(async () => {
-    const [whole = '', location = ''] = blocks;
     const shown = whole
       .replace(/ {2}location \/ \{[\s\S]*?\n {2}\}/, location)
       .replace('listen 443 ssl http2', 'listen 443')

@@ -48,7 +48,7 @@ const small: PreviewRule = { width: 40, height: 40 };
 /** The file is read well within it beside other tests; the image takes several times as long. */
 const lateMs = 4000;
 /** Pixels: long enough work to be killed in twice on a fast machine, and far below the time limit beside other tests. */
-const side = 2000;
+const side = 1200;
 
 describe('a process of previews', () => {
   test('that is late is ended, the image is not tried again at once, and the next one is made', async () => {

@@ -308,6 +308,11 @@ function inspectKeys(
       refuse(`${member} has no effect, because no signature of this sender uses a key pair`);
   }
   if (algorithm === undefined) return undefined;
+  if ('certificateHosts' in signature && signature.certificateHosts !== undefined) {
+    if (publicKeys !== undefined || keysUrl !== undefined)
+      refuse('publicKeys and keysUrl have no effect, because messages of this sender name their certificate');
+    return undefined;
+  }
   const written =
     keysUrl ?? (publicKeys === undefined && signature.kind === 'jwt' ? signature.keysUrl : undefined);
   if (written !== undefined && !isTrustworthy(written)) refuse(`signature.keysUrl ${keysUrlRule}`);

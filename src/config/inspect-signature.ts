@@ -11,10 +11,12 @@ import {
   type SignatureRule,
   type TokenRule,
 } from '../webhooks/signature/signature-rule.ts';
+import { placeholders, withMember } from '../webhooks/signature/signed-content.ts';
 import { isRecord, kindOf, suggestion } from './inspection.ts';
 import {
   inspectShape,
   isHeaderName,
+  listInParts,
   type Reporter,
   textThat,
   textUpTo,
@@ -28,6 +30,10 @@ const toleranceSecondsMax = 86_400;
 const prefixCharactersMax = 32;
 const templateCharactersMax = 500;
 const parameterCharactersMax = 64;
+const claimCharactersMax = 2000;
+const namesMax = 32;
+/** Labels of a name in lower case, of which the last two are no wildcards. */
+const hostPattern = /^(?:(?:\*|[a-z0-9-]+)\.)*[a-z0-9-]+\.[a-z]+$/;
 /** The characters of a field value, without leading and trailing spaces. */
 const prefixText = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 
@@ -38,10 +44,18 @@ const needed = {
   hmac: ['header', 'hash', ...neededParts, 'key'],
   ...{ ed25519: neededByKeys, ecdsa: neededByKeys, rsa: neededByKeys },
 } as const;
-const optionalParts = ['timestamp', 'id', 'bodyDigestParameter', 'signsContent'] as const;
+const optionalParts = [
+  'timestamp',
+  'id',
+  'bodyDigestParameter',
+  'signsContent',
+  'lines',
+  'receiver',
+] as const;
+const certificateParts = ['certificateUrl', 'certificateHosts'] as const;
 const optional = {
   hmac: [...optionalParts, 'asymmetricPrefix'],
-  ...{ ed25519: optionalParts, ecdsa: optionalParts, rsa: optionalParts },
+  ...{ ed25519: optionalParts, ecdsa: optionalParts, rsa: [...optionalParts, ...certificateParts] },
 } as const;
 
 const pointerCharactersMax = 500;
@@ -83,6 +97,28 @@ const partShapes = {
     textUpTo(parameterCharactersMax, 'must be the name of a parameter of the URL'),
   ),
   signsContent: Type.Optional(Type.Boolean()),
+  lines: Type.Optional(
+    Type.Array(textUpTo(parameterCharactersMax), {
+      ...{ minItems: 1, maxItems: namesMax },
+      must: `must be a list of 1 to ${namesMax} names of members`,
+    }),
+  ),
+  receiver: Type.Optional(
+    Type.String({
+      maxLength: claimCharactersMax,
+      must: 'must be the name that the sender has for this receiver',
+    }),
+  ),
+};
+const rsaParts = {
+  ...partShapes,
+  certificateUrl: Type.Optional(fieldPlace),
+  certificateHosts: Type.Optional(
+    listInParts(
+      textThat((host) => hostPattern.test(host), { must: 'must be a host, such as sns.*.amazonaws.com' }),
+      { maxItems: namesMax, holds: 'hosts', must: 'must be a list of hosts' },
+    ),
+  ),
 };
 const byKeysShape = Type.Object(partShapes);
 const shapes = {
@@ -92,21 +128,19 @@ const shapes = {
     key: among('text', 'base64', 'hex'),
     asymmetricPrefix: Type.Optional(fullPrefix),
   }),
-  ...{ ed25519: byKeysShape, ecdsa: byKeysShape, rsa: byKeysShape },
+  ...{ ed25519: byKeysShape, ecdsa: byKeysShape, rsa: Type.Object(rsaParts) },
 };
 /** The members that a preset leaves to the declaration. */
 const writtenByKeys = Type.Object(unshaped(...Object.keys(partShapes)));
 const writtenShapes = {
   hmac: Type.Object(unshaped(...Object.keys(shapes.hmac.properties))),
-  ...{ ed25519: writtenByKeys, ecdsa: writtenByKeys, rsa: writtenByKeys },
+  ...{ ed25519: writtenByKeys, ecdsa: writtenByKeys, rsa: Type.Object(unshaped(...Object.keys(rsaParts))) },
 };
 const tokenShape = Type.Object({
   ...unshaped('kind', 'header'),
   prefix: Type.Optional(textUpTo(prefixCharactersMax)),
 });
 
-const claimCharactersMax = 2000;
-const namesMax = 32;
 const claimText = Type.String({
   maxLength: claimCharactersMax,
   must: `must be a text of at most ${claimCharactersMax} characters`,
@@ -217,6 +251,10 @@ const claimMeanings = {
 
 /** Refuses a rule whose preset leaves to the declaration what only its author knows. */
 export function inspectNamed(rule: SignatureRule, refuse: Reporter): void {
+  if ('receiver' in rule && rule.receiver === '')
+    refuse(
+      'signature.receiver must be set: the name that the sender has for this receiver, such as the ARN of a topic of SNS, or the id of a webhook of PayPal',
+    );
   if (rule.kind !== 'jwt') return;
   for (const [name, meaning] of Object.entries(claimMeanings) as [keyof typeof claimMeanings, string][]) {
     if ([rule[name]].flat().includes(''))
@@ -267,6 +305,8 @@ function inspectSigning(
     Number(written.toleranceSeconds ?? 0) > 0
   )
     fault('toleranceSeconds has no effect without a signed timestamp');
+  if ((rule.certificateUrl === undefined) !== (rule.certificateHosts === undefined))
+    fault('certificateUrl and certificateHosts are needed together');
   if (!isSound) return undefined;
   return {
     ...(rule as SigningRule),
@@ -317,7 +357,6 @@ function isPrefix(prefix: string): boolean {
   return prefix.length <= prefixCharactersMax && prefixText.test(prefix);
 }
 
-const placeholders = ['body', 'timestamp', 'id', 'url', 'form'] as const;
 const inBraces = /\{([^{}]*)\}/g;
 
 /**
@@ -327,13 +366,13 @@ const inBraces = /\{([^{}]*)\}/g;
 function inspectSigned(signed: string, rule: Written, fault: Reporter): void {
   const names = new Set([...signed.matchAll(inBraces)].map(([, name = '']) => name));
   for (const name of names) {
-    if (!placeholders.some((known) => known === name)) {
+    if (!name.startsWith('/') && !placeholders.some((known) => known === name)) {
       fault(`signed holds {${name}}, which is not a placeholder${suggestion(name, placeholders)}`);
     }
   }
   const rest = signed.replaceAll(inBraces, '');
   if (rest.includes('{') || rest.includes('}')) fault('signed has a brace without the other');
-  const signsContent = names.has('body') || names.has('form');
+  const signsContent = names.has('body') || names.has('form') || names.has('lines');
   if (!signsContent && rule.signsContent !== false)
     fault(
       'signed must hold {body} or {form}: a signature without the content does not prove it (signsContent: false takes it from a sender that signs none)',
@@ -342,9 +381,12 @@ function inspectSigned(signed: string, rule: Written, fault: Reporter): void {
     fault('signsContent is false, but signed holds the content');
   if (names.has('body') && names.has('form'))
     fault('signed must have either {body} or {form}, not both: each is the whole body');
-  for (const name of ['timestamp', 'id'] as const) {
+  for (const name of withMember) {
     if (names.has(name) && rule[name] === undefined) {
-      fault(`signed holds {${name}}, which needs ${name} to name its field`);
+      const isField = name === 'timestamp' || name === 'id';
+      fault(
+        `signed holds {${name}}, which needs ${isField ? `${name} to name its field` : `the member ${name}`}`,
+      );
     } else if (!names.has(name) && rule[name] !== undefined) {
       fault(`${name} is declared, but signed does not hold {${name}}: an attacker could change it`);
     }

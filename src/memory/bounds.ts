@@ -355,6 +355,15 @@ export const memoryBounds = {
     entryOctets: 192,
     atBound: 'Comity stores the next use instead',
   },
+  certificates: {
+    file: 'src/webhooks/receiving/sender-certificates.ts',
+    name: 'known',
+    holds: 'certificates that messages of one sender name',
+    chosenBy: 'anyone who posts to a sender, at ten new ones a minute',
+    entries: 8,
+    entryOctets: 4096,
+    atBound: 'Comity drops the oldest entry that has verified nothing, or else the oldest',
+  },
   suspects: {
     file: 'src/logic/threads/handler-threads.ts',
     name: '#suspects',

@@ -235,6 +235,26 @@ const pagerduty: SenderRule = {
 };
 
 /**
+ * PayPal: RSA by a certificate whose URL is in each message, over the id, the time, the id of the webhook, which the declaration must give, and
+ * the CRC-32 of the body. A forger who has one signed message could make another body of that checksum.
+ */
+const paypal: SenderRule = {
+  signature: {
+    ...byKeyPair,
+    ...{ kind: 'rsa', header: 'paypal-transmission-sig', encoding: 'base64', toleranceSeconds: 0 },
+    ...{ signed: '{id}|{timestamp}|{receiver}|{crc32}', signsContent: false, receiver: '' },
+    id: 'paypal-transmission-id',
+    timestamp: { header: 'paypal-transmission-time', unit: 'rfc3339' },
+    certificateUrl: 'paypal-cert-url',
+    certificateHosts: ['api.paypal.com', 'api.sandbox.paypal.com'],
+  },
+  dedupe: [{ json: '/id' }],
+  type: [[{ json: '/event_type' }]],
+  answers: { accepted: 200 },
+  keep: ['paypal-transmission-id', 'paypal-transmission-time'],
+};
+
+/**
  * Plaid: a JWT with the digest of the body. Its keys are got by a request with credentials (`/webhook_verification_key/get`), so the
  * declaration has them as JWKs. Bodies have no id, and equal ones are different messages: the token identifies a message.
  */
@@ -289,6 +309,25 @@ const sendgrid: SenderRule = {
   dedupe: [],
   type: [[{ json: '/0/event' }]],
   keep: [],
+};
+
+/**
+ * Amazon SNS with `SignatureVersion` 2 (SHA-256): RSA by a certificate whose URL is in each message, over its members. Any account of AWS can
+ * post messages that are signed so: the declaration must give the ARN of the topic, which is signed too.
+ */
+const sns: SenderRule = {
+  signature: {
+    ...byKeyPair,
+    ...{ kind: 'rsa', header: '/Signature', encoding: 'base64', toleranceSeconds: 0 },
+    signed: '{lines}TopicArn\n{receiver}\nType\n{/Type}\n',
+    lines: ['Message', 'MessageId', 'Subject', 'SubscribeURL', 'Timestamp', 'Token'],
+    receiver: '',
+    certificateUrl: '/SigningCertURL',
+    certificateHosts: ['sns.*.amazonaws.com', 'sns.*.amazonaws.com.cn'],
+  },
+  dedupe: [{ json: '/MessageId' }],
+  type: [[{ json: '/Type' }]],
+  keep: ['x-amz-sns-topic-arn'],
 };
 
 /** Square: the URL as it is registered, and the body. */
@@ -428,10 +467,12 @@ export const vendorPresets = {
   okta,
   paddle,
   pagerduty,
+  paypal,
   plaid,
   qstash,
   sanity,
   sendgrid,
+  sns,
   square,
   trello,
   twitch,

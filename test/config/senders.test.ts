@@ -72,13 +72,15 @@ const tokenRule = {
 function keysOf(preset: PresetName): { publicKeys?: readonly string[] } {
   const { signature } = presets[preset];
   const algorithm = keyAlgorithmOf(signature);
-  if (usesSecrets(signature) || algorithm === undefined) return {};
+  if (usesSecrets(signature) || algorithm === undefined || 'certificateHosts' in signature) return {};
   if (signature.kind === 'jwt' && signature.keysUrl !== undefined) return {};
   return { publicKeys: [algorithm === 'ed25519' ? '07'.repeat(32) : ecdsaKey] };
 }
 /** The parts that presets leave to the declaration, because only its author knows them. */
 const leftOpen: Partial<Record<PresetName, { readonly signature: object }>> = {
   'google-pubsub': { signature: { audience: 'https://x.example', email: 'push@x.example' } },
+  paypal: { signature: { receiver: 'WH-1' } },
+  sns: { signature: { receiver: 'arn:aws:sns:eu-central-1:1:orders' } },
 };
 function needsOf(preset: PresetName) {
   return { ...keysOf(preset), ...leftOpen[preset] };
@@ -89,7 +91,10 @@ test('fills in what the preset says and what nothing says', () => {
     const { publicKeys = [] } = keysOf(preset);
     const { rule, ...sender } = declared({ preset, ...needsOf(preset) });
     const { signature } = presets[preset];
-    const whole = { ...signature, ...leftOpen[preset]?.signature };
+    // A rule of which parts are written has each member.
+    const members =
+      leftOpen[preset] !== undefined && 'signed' in signature ? { id: undefined, timestamp: undefined } : {};
+    const whole = { ...members, ...signature, ...leftOpen[preset]?.signature };
     assert.deepEqual(rule, { challenge: undefined, ...presets[preset], signature: whole });
     const keysUrl = signature.kind === 'jwt' && signature.keysUrl ? new URL(signature.keysUrl) : undefined;
     assert.deepEqual(sender, {
@@ -230,6 +235,26 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
       },
     },
     'challenge.proof needs the secret of a signature of the kind hmac',
+  ],
+  [
+    { preset: 'sns' },
+    'signature.receiver must be set: the name that the sender has for this receiver, such as the ARN of a topic of SNS, or the id of a webhook of PayPal',
+  ],
+  [
+    { preset: 'sns', signature: { receiver: 'a', certificateHosts: ['*.com'] } },
+    'signature.certificateHosts[0] must be a host, such as sns.*.amazonaws.com',
+  ],
+  [
+    { preset: 'sns', signature: { receiver: 'a', certificateHosts: undefined } },
+    'signature.certificateUrl and certificateHosts are needed together',
+  ],
+  [
+    { preset: 'sns', signature: { receiver: 'a', lines: undefined } },
+    'signature.signed holds {lines}, which needs the member lines',
+  ],
+  [
+    { preset: 'sns', signature: { receiver: 'a' }, publicKeys: [ecdsaKey] },
+    'publicKeys and keysUrl have no effect, because messages of this sender name their certificate',
   ],
   [{ preset: 'strpe' }, `preset must be one of ${names}; did you mean stripe?`],
   [{ preset: 7 }, `preset must be one of ${names}`],

@@ -63,6 +63,7 @@ import {
   receivedCollection,
   receivedContentsTable,
 } from './received-tables.ts';
+import { verifyingByCertificates } from './sender-certificates.ts';
 import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
 import {
   type FunctionThreads,
@@ -444,6 +445,8 @@ function verifyingSender(
 ): VerifyByKeys | undefined {
   const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
   if (algorithm === undefined) return undefined;
+  if (signature.kind === 'rsa' && signature.certificateHosts !== undefined)
+    return verifyingByCertificates(signature.certificateHosts, fetchKeys, nowMs);
   const discovery =
     keysUrl === undefined || fetchKeys === undefined
       ? undefined

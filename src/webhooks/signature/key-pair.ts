@@ -154,6 +154,8 @@ export type SignedOctets = {
   readonly content: Uint8Array;
   /** The `kid` that the signature names: keys with another one are not tried. */
   readonly keyId?: string | undefined;
+  /** The URL of the certificate that the message names. */
+  readonly certificateUrl?: string | undefined;
 };
 
 /** Returns true if any key made any signature. An invalid key, or one of another algorithm, matches nothing. */

@@ -157,6 +157,19 @@ function valuesOf(alphabet: string): Int8Array {
   return values;
 }
 
+const crcTable = new Uint32Array(256).map((_, octet) => {
+  let crc = octet;
+  for (let bit = 0; bit < 8; bit += 1) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  return crc;
+});
+
+/** The CRC-32 of ISO 3309, which detects accidents and no forger. */
+export function crc32(octets: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const octet of octets) crc = (crc >>> 8) ^ (crcTable[(crc ^ octet) & 0xff] ?? 0);
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
 /** The used part of a stream reader, which every runtime provides. */
 export type BodyReader = {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;

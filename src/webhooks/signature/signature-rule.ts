@@ -24,9 +24,10 @@ export type SignedParts = {
   /** Separates signatures; null: the field holds one. */
   readonly separator: ',' | ' ' | ';' | null;
   /**
-   * The signed content: text in which `{body}`, `{timestamp}`, `{id}`, `{url}` and `{form}` stand for parts of the
+   * The signed content: text in which `{body}`, `{timestamp}`, `{id}`, `{url}`, `{form}` and others stand for parts of the
    * message. `{url}` is the complete URL that the sender called; `{form}` the parameters of a form body, sorted by
    * name, each name followed by its value.
+   * `{crc32}` is the CRC-32 of the body in decimal; `{/Type}` the member `Type` of the body.
    */
   readonly signed: string;
   /**
@@ -45,7 +46,14 @@ export type SignedParts = {
    * hexadecimal.
    */
   readonly bodyDigestParameter?: string | undefined;
-  /** False: the sender signs neither `{body}` nor `{form}`, so that its signature proves who sent, and not the content. */
+  /**
+   * If `{lines}` is signed: the names of members of the body, in order. Each that is a text is signed as its name, a line feed, its value and
+   * a line feed.
+   */
+  readonly lines?: readonly string[] | undefined;
+  /** If `{receiver}` is signed: the name that the sender has for this receiver. An empty text stands for one that the declaration must give. */
+  readonly receiver?: string | undefined;
+  /** False: the sender signs neither `{body}` nor `{form}` nor `{lines}`, so that its signature proves who sent, and not the content. */
   readonly signsContent?: boolean | undefined;
 };
 
@@ -69,6 +77,10 @@ export type HmacRule = SignedParts & {
 /** A signature by a private key of the sender, whose public keys the receiver knows. */
 export type KeyPairRule = SignedParts & {
   readonly kind: KeyPairAlgorithm;
+  /** Of `rsa`, in place of keys: the field, or the member, with the URL of the certificate (RFC 5280) whose key signed. */
+  readonly certificateUrl?: string | undefined;
+  /** The hosts from which it is fetched, over https: `api.paypal.com`. `*` is one label of the name: `sns.*.amazonaws.com`. */
+  readonly certificateHosts?: readonly string[] | undefined;
 };
 
 /** `ecdsa`: over P-256 with SHA-256, as DER (RFC 3279 §2.2.3); `rsa`: RSASSA-PKCS1-v1_5 with SHA-256. */

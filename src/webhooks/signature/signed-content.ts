@@ -5,7 +5,7 @@
  */
 import { ed25519SignatureBytes } from './ed25519.ts';
 import { signatureBytesOf } from './key-pair.ts';
-import { decodeBase64, decodeBase64Url, decodeHexOfAny, octetsOf } from './octets.ts';
+import { crc32, decodeBase64, decodeBase64Url, decodeHexOfAny, octetsOf } from './octets.ts';
 import {
   type Encoding,
   type Hash,
@@ -17,6 +17,7 @@ import {
   signaturesMax,
   type TimestampUnit,
 } from './signature-rule.ts';
+import { signedParameters } from './signed-form.ts';
 
 type SigningRule = HmacRule | KeyPairRule;
 
@@ -248,14 +249,38 @@ export function signedContents(
   if (cover === 'nothing') return [];
   const octets = cover === 'form' ? signedParameters(message.body) : cover === 'body' ? [message.body] : [];
   if (octets === undefined) return 'malformed';
-  if (!template.signsUrl) return [contentOf(template, fields, octets, '')];
-  return signedUrls(message.url ?? '').map((url) => contentOf(template, fields, octets, url));
+  const { body } = message;
+  // No sender of such a checksum has longer messages, and this one is not verified yet.
+  if (template.signsChecksum && body.length > checksummedBytesMax) return [];
+  const textOf = (part: SignedPart | SignedMember): string => {
+    if (part === 'crc32') return String(crc32(body));
+    if (part === 'receiver') return template.receiver;
+    if (part === 'lines')
+      return template.lines.map((name) => lineOf(name, message.member?.(`/${name}`))).join('');
+    return part.startsWith('/') ? (message.member?.(part) ?? '') : '';
+  };
+  const signing = { fields, octets, textOf };
+  if (!template.signsUrl) return [contentOf(template, signing, '')];
+  return signedUrls(message.url ?? '').map((url) => contentOf(template, signing, url));
 }
+
+const checksummedBytesMax = 1024 * 1024;
+
+function lineOf(name: string, value: string | undefined): string {
+  return value === undefined ? '' : `${name}\n${value}\n`;
+}
+
+type Signing = {
+  readonly fields: SignedFields;
+  /** Of the body. */
+  readonly octets: readonly Uint8Array[];
+  /** The text of a part that is neither a field nor the body. */
+  readonly textOf: (part: SignedPart | SignedMember) => string;
+};
 
 function contentOf(
   { pieces }: SignedTemplate,
-  { timestampText, id }: SignedFields,
-  octets: readonly Uint8Array[],
+  { fields: { timestampText, id }, octets, textOf }: Signing,
   url: string,
 ): SignedContent {
   const content: Uint8Array[] = [];
@@ -265,6 +290,7 @@ function contentOf(
     else if (piece.part === 'timestamp') text += timestampText;
     else if (piece.part === 'id') text += id;
     else if (piece.part === 'url') text += url;
+    else if (piece.part !== 'body' && piece.part !== 'form') text += textOf(piece.part);
     else {
       if (text !== '') content.push(octetsOf(text));
       text = '';
@@ -288,7 +314,9 @@ function isForm(header: HeaderReader): boolean {
  * a mistake of the program, not of a sender.
  */
 
-type SignedPart = 'body' | 'timestamp' | 'id' | 'url' | 'form';
+type SignedPart = (typeof placeholders)[number];
+/** A JSON Pointer to a member of the body. */
+type SignedMember = `/${string}`;
 
 export type SignedTemplate = {
   /** In order: literal texts and parts of the message. */
@@ -301,33 +329,38 @@ export type SignedTemplate = {
   readonly signsUrl: boolean;
   /** True if the parameters of a form are signed instead of the body. */
   readonly signsForm: boolean;
+  readonly signsChecksum: boolean;
+  readonly lines: readonly string[];
+  readonly receiver: string;
 };
 
-type SignedPiece = { readonly part: SignedPart };
+type SignedPiece = { readonly part: SignedPart | SignedMember };
 type SignedText = { readonly text: string };
 
-const parts: readonly string[] = ['body', 'timestamp', 'id', 'url', 'form'] satisfies SignedPart[];
+/** What stands in braces in `signed`. */
+export const placeholders = ['body', 'timestamp', 'id', 'url', 'form', 'lines', 'receiver', 'crc32'] as const;
 
 /**
  * @throws TypeError for an unknown part, for a part without a place, for a place of a part that is not signed, and
- * unless exactly one of body and form is signed, or the rule says that neither is
+ * unless exactly one of body, form and lines is signed, or the rule says that none is
  */
 export function readTemplate(rule: SignedParts): SignedTemplate {
   const pieces = piecesOf(rule.signed);
   const has = (part: SignedPart) => pieces.some((piece) => 'part' in piece && piece.part === part);
-  if (has('timestamp') !== (rule.timestamp !== undefined)) {
-    throw new TypeError('a rule must have both {timestamp} in signed and the member timestamp, or neither');
+  for (const name of withMember) {
+    if (has(name) !== (rule[name] !== undefined))
+      throw new TypeError(`a rule must have both {${name}} in signed and the member ${name}, or neither`);
   }
-  if (has('id') !== (rule.id !== undefined)) {
-    throw new TypeError('a rule must have both {id} in signed and the member id, or neither');
-  }
-  if (has('body') && has('form')) throw new TypeError('a rule must sign either {body} or {form}');
-  if (has('body') === has('form') && rule.signsContent !== false)
-    throw new TypeError('a rule must sign either {body} or {form}, or say signsContent: false');
+  const contents = (['body', 'form', 'lines'] as const).filter(has);
+  if (contents.length > 1) throw new TypeError('a rule must sign one of {body}, {form} and {lines}');
+  if (contents.length === 0 && rule.signsContent !== false)
+    throw new TypeError('a rule must sign one of {body}, {form} and {lines}, or say signsContent: false');
   if (rule.bodyDigestParameter !== undefined && !(has('url') && has('form'))) {
     throw new TypeError('bodyDigestParameter requires {url} and {form} in signed');
   }
-  return { pieces, idEnd: idEndOf(pieces), signsUrl: has('url'), signsForm: has('form') };
+  const { lines = [], receiver = '' } = rule;
+  const signs = { signsUrl: has('url'), signsForm: has('form'), signsChecksum: has('crc32') };
+  return { pieces, idEnd: idEndOf(pieces), ...signs, lines, receiver };
 }
 
 function piecesOf(signed: string): readonly (SignedPiece | SignedText)[] {
@@ -353,8 +386,11 @@ function idEndOf(pieces: readonly (SignedPiece | SignedText)[]): string {
   return next !== undefined && 'text' in next ? next.text.charAt(0) : '';
 }
 
-function isPart(name: string): name is SignedPart {
-  return parts.includes(name);
+/** Parts that the rule has a member for. */
+export const withMember = ['timestamp', 'id', 'lines', 'receiver'] as const;
+
+function isPart(name: string): name is SignedPart | SignedMember {
+  return name.startsWith('/') || placeholders.some((part) => part === name);
 }
 
 /*
@@ -395,89 +431,4 @@ function endOfAuthority(url: string, from: number): number {
     if (character === '/' || character === '?' || character === '#') return at;
   }
   return url.length;
-}
-
-/*
- * The parameters of a body of application/x-www-form-urlencoded (URL Standard §5.1) as they are signed: sorted by name
- * and by value, each name followed by its value, duplicate pairs once. Names and values stay octets, so that invalid
- * UTF-8 is signed as it is.
- */
-
-/** A sender has dozens; each costs time before the signature is verified. */
-const parametersMax = 1000;
-
-/** Undefined for more than `parametersMax`. */
-function signedParameters(body: Uint8Array): Uint8Array[] | undefined {
-  const pairs = readPairs(body);
-  if (pairs === undefined) return undefined;
-  pairs.sort(comparePairs);
-  const signed: Uint8Array[] = [];
-  for (const [at, pair] of pairs.entries()) {
-    const before = pairs[at - 1];
-    if (before === undefined || comparePairs(before, pair) !== 0) signed.push(pair.name, pair.value);
-  }
-  return signed;
-}
-
-type Pair = { readonly name: Uint8Array; readonly value: Uint8Array };
-
-const ampersand = 0x26;
-const equalsSign = 0x3d;
-const percent = 0x25;
-const plus = 0x2b;
-const space = 0x20;
-
-function readPairs(body: Uint8Array): Pair[] | undefined {
-  const pairs: Pair[] = [];
-  let from = 0;
-  while (from < body.length) {
-    const found = body.indexOf(ampersand, from);
-    const end = found < 0 ? body.length : found;
-    if (end > from) {
-      if (pairs.length === parametersMax) return undefined;
-      const sequence = body.subarray(from, end);
-      const equals = sequence.indexOf(equalsSign);
-      const nameEnd = equals < 0 ? sequence.length : equals;
-      pairs.push({
-        name: decodePercent(sequence.subarray(0, nameEnd)),
-        value: decodePercent(sequence.subarray(nameEnd + 1)),
-      });
-    }
-    from = end + 1;
-  }
-  return pairs;
-}
-
-/** A percent sign without two hexadecimal digits stands for itself. */
-function decodePercent(octets: Uint8Array): Uint8Array {
-  const decoded = new Uint8Array(octets.length);
-  let length = 0;
-  for (let at = 0; at < octets.length; at += 1) {
-    const octet = octets[at] ?? 0;
-    const high = octet === percent ? digitOf(octets[at + 1]) : -1;
-    const low = high < 0 ? -1 : digitOf(octets[at + 2]);
-    if (low >= 0) at += 2;
-    decoded[length] = low >= 0 ? (high << 4) | low : octet === plus ? space : octet;
-    length += 1;
-  }
-  return decoded.subarray(0, length);
-}
-
-function digitOf(code = 0): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
-}
-
-function comparePairs(one: Pair, other: Pair): number {
-  return compareOctets(one.name, other.name) || compareOctets(one.value, other.value);
-}
-
-function compareOctets(one: Uint8Array, other: Uint8Array): number {
-  const length = Math.min(one.length, other.length);
-  for (let at = 0; at < length; at += 1) {
-    const difference = (one[at] ?? 0) - (other[at] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return one.length - other.length;
 }

@@ -57,6 +57,8 @@ export type KeyDiscoveryOptions = {
   readonly url: string;
   /** The algorithm of the keys that count. Default `ed25519`. */
   readonly algorithm?: KeyAlgorithm | undefined;
+  /** Reads the keys of a response. Default: as a JWK set. @throws Error if they cannot be used */
+  readonly read?: ((content: Uint8Array) => readonly PublicKey[]) | undefined;
   /** Default: the runtime's. */
   readonly fetch?: FetchKeys | undefined;
   /** Time for which fetched keys are used. Default 300, the cache lifetime of Comity's own set. */
@@ -132,9 +134,10 @@ export function createKeyDiscovery(options: KeyDiscoveryOptions): KeyDiscovery {
   };
 }
 
-async function fetchKeys({ url, algorithm, fetch: ask = fetch, timeoutMs = 5000 }: KeyDiscoveryOptions) {
+async function fetchKeys(options: KeyDiscoveryOptions): Promise<readonly PublicKey[]> {
+  const { url, algorithm, read, fetch: ask = fetch, timeoutMs = 5000 } = options;
   const answer = await ask(url, {
-    headers: { accept: 'application/jwk-set+json, application/json' },
+    headers: { accept: read === undefined ? 'application/jwk-set+json, application/json' : '*/*' },
     // Only the chosen URL may supply keys.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeoutMs),
@@ -145,6 +148,7 @@ async function fetchKeys({ url, algorithm, fetch: ask = fetch, timeoutMs = 5000 
     throw new Error(`the response has the status ${answer.status}`);
   }
   const content = reader === undefined ? new Uint8Array() : await readBounded(reader, answerBytesMax);
+  if (read !== undefined) return read(content);
   return readKeySet(JSON.parse(new TextDecoder().decode(content)), algorithm);
 }
 

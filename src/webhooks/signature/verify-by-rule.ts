@@ -146,11 +146,15 @@ function conclude<Key>(
 }
 
 async function madeByKeys<Key>(
-  { fields, contents }: Verification<Key>,
+  { rule, message, fields, contents }: Verification<Key>,
   byKeys: NonNullable<VerifyByRule<Key>['byKeys']>,
 ): Promise<boolean> {
+  const place = rule.kind === 'hmac' ? undefined : rule.certificateUrl;
+  const written = place === undefined ? undefined : placeReader(message)(place);
+  const certificateUrl = typeof written === 'string' ? written : undefined;
   for (const content of contents) {
-    if (await byKeys({ signatures: fields.asymmetric, content: joinOctets(content) })) return true;
+    const signed = { signatures: fields.asymmetric, content: joinOctets(content), certificateUrl };
+    if (await byKeys(signed)) return true;
   }
   return false;
 }

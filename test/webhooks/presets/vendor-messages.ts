@@ -1,5 +1,6 @@
 /** A message of each vendor, signed by node:crypto as the vendor documents it, beside the code that is tested. */
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import type { PublicJwk } from '../../../src/webhooks/signature/key-pair.ts';
 import type { JwtRule } from '../../../src/webhooks/signature/signature-rule.ts';
 import type { vendorPresets } from '../../../src/webhooks/vendor-presets.ts';
@@ -15,7 +16,7 @@ export type Vendor = {
   /** The public key, in the form in which the vendor shows it. */
   readonly publicKey?: string | PublicJwk;
   /** What the declaration names beside the preset. */
-  readonly rule?: Partial<JwtRule>;
+  readonly rule?: Partial<JwtRule> | { readonly receiver: string };
   /** Seconds at which it was signed, whose age is not bounded. */
   readonly issued?: number;
   readonly isTimed?: boolean;
@@ -103,6 +104,7 @@ function inOneField(seconds: number) {
       send: inField('paddle-signature', (key, body) => `ts=${seconds};h1=${hex(key, `${seconds}:${body}`)}`),
     },
     ...jwts(seconds),
+    ...certified(seconds),
     sanity: {
       isTimed: true,
       send: inField(
@@ -181,6 +183,63 @@ function jwts(seconds: number) {
         };
         const signs = (content: string) => mac('sha256', key, content, 'base64url');
         return { body, fields: { 'upstash-signature': jwtOf({ alg: 'HS256', typ: 'JWT' }, claims, signs) } };
+      },
+    },
+  } as const satisfies Vendors;
+}
+
+/** What the declaration gives for PayPal and SNS: the names that they have for the receiver. */
+export const receivers = {
+  paypal: '8PT597110X687430LKGECATA',
+  sns: 'arn:aws:sns:eu-central-1:123456789012:orders',
+};
+
+/** What SNS signs of a message: its members in this order, each that it has. */
+export function snsContent(message: Readonly<Record<string, string>>): string {
+  const signed = [
+    'Message',
+    'MessageId',
+    'Subject',
+    'SubscribeURL',
+    'Timestamp',
+    'Token',
+    'TopicArn',
+    'Type',
+  ];
+  return signed
+    .flatMap((name) => (message[name] === undefined ? [] : [`${name}\n${message[name]}\n`]))
+    .join('');
+}
+
+function certified(seconds: number) {
+  const iso = new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+  const signs = (content: string, key: string) =>
+    sign('sha256', Buffer.from(content), key === secret ? rsa.privateKey : otherRsa).toString('base64');
+  const publicKey = jwkOf(rsa.publicKey, {});
+  return {
+    paypal: {
+      ...{ issued: seconds, signsNoContent: true, rule: { receiver: receivers.paypal }, publicKey },
+      send: (body, key) => ({
+        body,
+        fields: {
+          'paypal-transmission-id': 't-1',
+          'paypal-transmission-time': iso,
+          'paypal-transmission-sig': signs(`t-1|${iso}|${receivers.paypal}|${crc32(body)}`, key),
+        },
+      }),
+    },
+    sns: {
+      ...{ signsNoContent: true, rule: { receiver: receivers.sns }, publicKey },
+      send: (body, key) => {
+        const message = {
+          ...{ Type: 'Notification', MessageId: 'm-1', TopicArn: receivers.sns },
+          ...{ Message: body, Timestamp: iso, SignatureVersion: '2' },
+          SigningCertURL: 'https://sns.eu-central-1.amazonaws.com/1.pem',
+        };
+        return {
+          body: JSON.stringify({ ...message, Signature: signs(snsContent(message), key) }),
+          fields: {},
+        };
       },
     },
   } as const satisfies Vendors;

@@ -72,9 +72,9 @@ test('an id must not hold what stands behind it where it is signed, whatever tha
 test('a rule that could not be verified by is refused before any message comes', () => {
   const wrong: [Partial<HmacRule>, RegExp][] = [
     [{ signed: '{boddy}' }, /unknown placeholder \{boddy\}/],
-    [{ signed: '' }, /either \{body\} or \{form\}/],
-    [{ signed: '{url}' }, /either \{body\} or \{form\}/],
-    [{ signed: '{body}{form}' }, /either \{body\} or \{form\}/],
+    [{ signed: '' }, /one of \{body\}, \{form\} and \{lines\}/],
+    [{ signed: '{url}' }, /one of \{body\}, \{form\} and \{lines\}/],
+    [{ signed: '{body}{form}' }, /one of \{body\}, \{form\} and \{lines\}/],
     [{ signed: '{timestamp}.{body}' }, /both \{timestamp\} in signed/],
     [{ timestamp: { header: 'x-time' } }, /both \{timestamp\} in signed/],
     [{ signed: '{id}.{body}' }, /both \{id\} in signed/],

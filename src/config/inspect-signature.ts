@@ -381,6 +381,8 @@ function inspectSigned(signed: string, rule: Written, fault: Reporter): void {
     fault('signsContent is false, but signed holds the content');
   if (names.has('body') && names.has('form'))
     fault('signed must have either {body} or {form}, not both: each is the whole body');
+  else if (names.has('lines') && (names.has('body') || names.has('form')))
+    fault('signed must have either {lines} or the whole body, not both');
   for (const name of withMember) {
     if (names.has(name) && rule[name] === undefined) {
       const isField = name === 'timestamp' || name === 'id';

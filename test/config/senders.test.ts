@@ -253,6 +253,10 @@ const single: readonly (readonly [unknown, ...string[]])[] = [
     'signature.signed holds {lines}, which needs the member lines',
   ],
   [
+    { preset: 'sns', signature: { receiver: 'a', signed: '{lines}{receiver}{body}' } },
+    'signature.signed must have either {lines} or the whole body, not both',
+  ],
+  [
     { preset: 'sns', signature: { receiver: 'a' }, publicKeys: [ecdsaKey] },
     'publicKeys and keysUrl have no effect, because messages of this sender name their certificate',
   ],

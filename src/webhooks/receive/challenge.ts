@@ -75,10 +75,11 @@ export function openChallenge(
 
 /** Compares in a time that depends on the lengths alone. */
 export function isOneOf(given: string | null, tokens: readonly string[]): boolean {
-  const octets = octetsOf(given ?? '');
+  if (given === null || given === '') return false;
+  const octets = octetsOf(given);
   let isFound = false;
   for (const token of tokens) if (sameOctets(octets, octetsOf(token))) isFound = true;
-  return isFound && given !== '';
+  return isFound;
 }
 
 /** @param proof the HMAC of the value, if the answer has a proof */

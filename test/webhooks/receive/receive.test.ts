@@ -202,6 +202,10 @@ test('answers the questions that senders ask by GET, HEAD and POST without a sig
     );
     assert.equal(answer.status, status);
   }
+  // An empty token, of a variable that is not set, is no token.
+  const empty = { sender: 'meta', secrets: [secret], challengeTokens: [''], store, method: 'GET' } as const;
+  for (const query of ['?hub.challenge=7', '?hub.challenge=7&hub.verify_token='])
+    assert.equal((await receive(null, {}, { ...empty, url: url(query) })).status, 403);
   assert.equal(store.kept.length, 0);
 });
 

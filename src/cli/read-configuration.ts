@@ -87,7 +87,7 @@ async function together(path: string, errors: readonly ConfigurationError[]): Pr
 function warningsOf(senders: ReadonlyMap<string, DeclaredSender>, { publicUrl }: Settings): string[] {
   if (publicUrl !== undefined) return [];
   return [...senders.values()]
-    .filter(({ rule: { signature } }) => signature.kind !== 'function' && signsUrl(signature))
+    .filter(({ rule: { signature } }) => signsUrl(signature))
     .map(
       ({ name }) =>
         `sender ${name} signs the URL that it calls: set COMITY_PUBLIC_URL to the part of that URL before the path of the API, if it is not the address of this program`,

@@ -247,7 +247,7 @@ function inspectChallenge(
 ): Challenge | undefined {
   if (written === undefined) return undefined;
   const isSigned = isRecord(written) && 'json' in written;
-  const shape = !isSigned ? openChallengeShape : signedChallengeShape;
+  const shape = isSigned ? signedChallengeShape : openChallengeShape;
   const sound = inspectShape(shape, written, 'challenge', refuse) as Challenge | undefined;
   if (sound === undefined) return undefined;
   if (sound.proof !== undefined && signature !== undefined && signature.kind !== 'hmac')
@@ -302,7 +302,7 @@ function inspectKeys(
   signature: Signature,
   refuse: Reporter,
 ): string | undefined {
-  const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
+  const algorithm = keyAlgorithmOf(signature);
   for (const [member, value] of Object.entries({ publicKeys, keysUrl })) {
     if (value !== undefined && algorithm === undefined)
       refuse(`${member} has no effect, because no signature of this sender uses a key pair`);

@@ -8,9 +8,9 @@ import type { SenderRule } from '../webhooks/sender-rule.ts';
 import type { PublicJwk } from '../webhooks/signature/key-pair.ts';
 import type {
   HmacRule,
+  JudgingRule,
   JwtRule,
   KeyPairRule,
-  SignatureRule,
   TokenRule,
 } from '../webhooks/signature/signature-rule.ts';
 
@@ -70,7 +70,7 @@ export type DeclaredSender = {
   readonly preset: PresetName | null;
   readonly rule: DeclaredRule;
   readonly secretVariable: string;
-  /** Of the token of its challenge, `BILLING_CHALLENGE_TOKEN`; undefined: no challenge has one. */
+  /** The variable that holds the token of its challenge, `BILLING_CHALLENGE_TOKEN`; undefined: no challenge has one. */
   readonly challengeVariable?: string | undefined;
   readonly publicKeys: readonly (string | PublicJwk)[];
   readonly keysUrl: URL | undefined;
@@ -82,7 +82,7 @@ export type DeclaredSender = {
 
 /** The rule of a sender; `function`: `verify` of its declaration judges its messages. */
 type DeclaredRule = Omit<SenderRule, 'signature'> & {
-  readonly signature: SignatureRule | { readonly kind: 'function' };
+  readonly signature: JudgingRule;
 };
 
 export type HandOnTo =

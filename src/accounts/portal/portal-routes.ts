@@ -7,7 +7,6 @@
  * 401. The session is a bearer token that the page keeps, and no cookie: a page within a frame of another site gets none, and a request
  * that another site sends from the browser has no rights.
  */
-
 import { Type } from 'typebox';
 import { publicRoot } from '../../http/syntax/uri.ts';
 import { actionOperation, actionResource, type Done, madeBy } from '../../kernel/action.ts';

@@ -4,7 +4,7 @@ import { type Received, receivedStatuses } from '../../model/received.ts';
 import type { PutBack } from '../../webhooks/receiving/received/replay-by-query.ts';
 import type { ReceivedAttempt } from '../../webhooks/receiving/received-tables.ts';
 import type { ShownSecrets, ShownSender } from '../../webhooks/receiving/sender-routes.ts';
-import { isKeyPair } from '../../webhooks/signature/signature-rule.ts';
+import { usesSecrets } from '../../webhooks/signature/signature-rule.ts';
 import { type Argument, type OptionRow, yesOption } from '../declare-command.ts';
 import { exitCodes, usageFailure } from '../failure.ts';
 import { pastTime, wholeNumber } from '../option-values.ts';
@@ -250,7 +250,9 @@ const senderText = lines<ShownSender>({
   preset: 'preset',
   signature: signatureText,
   secrets: (sender) =>
-    usesSecrets(sender) ? secretsText(sender) : 'none: it signs by a key pair, whose public keys are known',
+    usesSecrets(sender.signature)
+      ? secretsText(sender)
+      : 'none: it signs by a key pair, whose public keys are known',
   'handed on': ({ handOn }) =>
     handOn.kind === 'forward' ? `forwarded to ${handOn.url} as ${handOn.scheme}` : handOn.kind,
   'its secrets': ({ handOn }) => (handOn.kind === 'forward' ? secretsText(handOn) : undefined),
@@ -312,10 +314,6 @@ export const senders: Noun = {
     },
   ],
 };
-
-function usesSecrets({ signature: { kind, algorithm } }: ShownSender): boolean {
-  return kind === 'jwt' ? algorithm === 'HS256' : !isKeyPair({ kind });
-}
 
 function signatureText({ signature }: ShownSender): string {
   if (signature.kind === 'function') return 'the function verify of the configuration';

@@ -153,8 +153,8 @@ function serve(functions: Functions): void {
 }
 
 function isLong(given: Given): boolean {
-  if (given.kind === 'message') return given.message.body.length > messagePartOctets;
-  return given.kind === 'verify' && given.body.length > messagePartOctets;
+  const { body } = given.kind === 'message' ? given.message : given;
+  return body.length > messagePartOctets;
 }
 
 /** A thread without work collects nothing: it would keep twice the content of the last long messages for as long as it waits. */

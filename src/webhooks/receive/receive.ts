@@ -16,11 +16,12 @@ import {
   type KeyPairRule,
   keyAlgorithmOf,
   type RefusalReason,
+  type RuleVerdict,
   type SignatureRule,
   type TokenRule,
 } from '../signature/signature-rule.ts';
 import { type KeyDiscovery, verifyingBy } from '../signature/trusted-keys.ts';
-import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import { verifyByRule } from '../signature/verify-by-rule.ts';
 import {
   type ChallengeAnswer,
   challengeContent,

@@ -44,7 +44,7 @@ import {
 } from '../receive/message-facts.ts';
 import { publicKeyOf } from '../signature/key-pair.ts';
 import { type MacPrimitives, type PreparedKeys, prepareKeys } from '../signature/mac-keys.ts';
-import { keyAlgorithmOf, type RefusalReason } from '../signature/signature-rule.ts';
+import { keyAlgorithmOf, type RefusalReason, type RuleVerdict } from '../signature/signature-rule.ts';
 import {
   createKeyDiscovery,
   type FetchKeys,
@@ -52,7 +52,7 @@ import {
   type VerifyByKeys,
   verifyingBy,
 } from '../signature/trusted-keys.ts';
-import { type RuleVerdict, verifyByRule } from '../signature/verify-by-rule.ts';
+import { verifyByRule } from '../signature/verify-by-rule.ts';
 import { type Incoming, IncomingMessage, openingOf } from './incoming-message.ts';
 import { keepParts, partsOf } from './message-rows.ts';
 import { createSlicedMac } from './node-mac.ts';
@@ -64,7 +64,7 @@ import {
   receivedContentsTable,
 } from './received-tables.ts';
 import { verifyingByCertificates } from './sender-certificates.ts';
-import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
+import { type SenderSecret, type SenderSecrets, validAt } from './sender-secrets.ts';
 import {
   type FunctionThreads,
   Unjudged,
@@ -424,7 +424,7 @@ function createSenderKeys(
   return (now) => {
     const given = secrets.of(name);
     if (given === madeOf && now < goodUntil) return keys;
-    const holding = given.filter(({ until }) => until === null || now < until);
+    const holding = validAt(given, now);
     const texts = holding.map(({ secret }) => secret);
     keys = texts.length === 0 && !takesOthers ? undefined : prepareKeys(signature, texts, primitives);
     madeOf = given;
@@ -443,7 +443,7 @@ function verifyingSender(
   fetchKeys: FetchKeys | undefined,
   nowMs: () => number,
 ): VerifyByKeys | undefined {
-  const algorithm = signature.kind === 'function' ? undefined : keyAlgorithmOf(signature);
+  const algorithm = keyAlgorithmOf(signature);
   if (algorithm === undefined) return undefined;
   if (signature.kind === 'rsa' && signature.certificateHosts !== undefined)
     return verifyingByCertificates(signature.certificateHosts, fetchKeys, nowMs);

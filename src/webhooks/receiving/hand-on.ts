@@ -22,7 +22,7 @@ import { retryAfter } from '../../work/retries.ts';
 import { ownFields, signedFields } from '../sent-headers.ts';
 import { standardKey, textKey } from '../signature/mac-keys.ts';
 import type { ReceivedContent } from './received-tables.ts';
-import type { SenderSecret, SenderSecrets } from './sender-secrets.ts';
+import { type SenderSecret, type SenderSecrets, validAt } from './sender-secrets.ts';
 
 /** The octets of a body that is kept in parts; otherwise its base64, as a row has it. */
 export type ClaimedContent = Omit<ReceivedContent, 'body' | 'parts'> & {
@@ -159,7 +159,7 @@ function createKeys(
       }
       made.set(all, keys);
     }
-    const active = keys.filter(({ until }) => until === null || until > now).map(({ key }) => key);
+    const active = validAt(keys, now).map(({ key }) => key);
     return active.length === 0 ? 'the sender has no secret to sign with' : active;
   };
 }

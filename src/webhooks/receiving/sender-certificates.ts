@@ -1,10 +1,10 @@
 /**
- * Keys of senders that name the URL of a certificate in each message (Amazon SNS, PayPal). A forger can name any URL, so that only https URLs
- * of the hosts that the rule pins are fetched, without a query, and new ones at a bounded rate.
+ * Keys of senders that name the URL of a certificate in each message (Amazon SNS, PayPal). A forger can name any URL, so Comity fetches only
+ * https URLs without a query, from the hosts that the rule pins, and fetches a bounded number of new ones in a minute.
  */
 import { X509Certificate } from 'node:crypto';
 import { memoryBounds } from '../../memory/bounds.ts';
-import { anyMade, type PublicKey } from '../signature/key-pair.ts';
+import { anyMade, type PublicKey, readJwk } from '../signature/key-pair.ts';
 import {
   createKeyDiscovery,
   type FetchKeys,
@@ -19,7 +19,6 @@ export const certificatesMax = memoryBounds.certificates.entries;
 export const newCertificatesMinuteMax = 10;
 const minuteMs = 60_000;
 const urlCharactersMax = 500;
-const modulusBitsMin = 2048;
 /** A certificate is read again after an hour, and with it the time for which it is valid. */
 const freshSeconds = 3600;
 
@@ -80,8 +79,7 @@ function keyOf(content: Uint8Array, now: number): PublicKey {
   const { publicKey, validFromDate, validToDate } = new X509Certificate(content);
   if (now < validFromDate.getTime() || now > validToDate.getTime())
     throw new Error('the certificate is not valid now');
-  const { modulusLength = 0 } = publicKey.asymmetricKeyDetails ?? {};
-  if (publicKey.asymmetricKeyType !== 'rsa' || modulusLength < modulusBitsMin)
-    throw new Error(`the certificate has no RSA key of ${modulusBitsMin} bits or more`);
-  return new Uint8Array(publicKey.export({ type: 'spki', format: 'der' }));
+  const key = readJwk(publicKey.export({ format: 'jwk' }), 'rsa');
+  if (key === undefined) throw new Error('the certificate has no RSA key of 2,048 to 8,192 bits');
+  return key;
 }

@@ -23,7 +23,7 @@ import {
   shownResource,
 } from '../routes/declared-resources.ts';
 import { keyPairs, type SignatureRule, usesSecrets } from '../signature/signature-rule.ts';
-import type { SecretName, SenderSecrets } from './sender-secrets.ts';
+import { type SecretName, type SenderSecrets, validAt } from './sender-secrets.ts';
 
 const sendersTag: Tag = {
   name: 'senders',
@@ -59,9 +59,9 @@ type ShownSignature = {
   readonly kind: SignatureRule['kind'] | 'function';
   /** Absent of `function`. */
   readonly header?: string;
-  /** Of `hmac`. */
+  /** Set for `hmac`. */
   readonly hash?: string;
-  /** Of `jwt`. */
+  /** Set for `jwt`. */
   readonly algorithm?: string;
   /** Absent of `token` and `jwt`. */
   readonly encoding?: string;
@@ -96,7 +96,7 @@ function shownSender(sender: DeclaredSender, path: string, secrets: Secrets, now
 }
 
 function secretsOf(secrets: Secrets, name: SecretName, secretVariable: string, now: number): ShownSecrets {
-  const active = secrets.of(name).filter(({ until }) => until === null || until > now);
+  const active = validAt(secrets.of(name), now);
   const ends = active.flatMap(({ until }) => (until === null ? [] : [until]));
   return {
     secretSource: secrets.source(name),

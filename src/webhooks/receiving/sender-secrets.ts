@@ -10,9 +10,8 @@ import type { Services } from '../../store/capabilities.ts';
 import { createFollower, type Follower } from '../../store/follower.ts';
 import { tryCommit } from '../../store/lines.ts';
 import { type Change, keptRow, Overtaken, type Row, type Store } from '../../store/store.ts';
-import { setsSecret } from '../receive/challenge.ts';
+import { isOneOf, setsSecret } from '../receive/challenge.ts';
 import { makeEndpointSecret, rotatedSecrets } from '../secrets.ts';
-import { octetsOf, sameOctets } from '../signature/octets.ts';
 import { type SenderSecretsRow, senderSecretsTable } from './received-tables.ts';
 
 export type SenderSecret = {
@@ -134,7 +133,9 @@ class FollowedSecrets implements SenderSecrets {
 
   tokensOf(sender: string, now: number): readonly string[] {
     const own = this.#tokens.get(sender) ?? [];
-    return own.length > 0 ? own : validAt(this.of({ sender, use: 'receive' }), now);
+    return own.length > 0
+      ? own
+      : validAt(this.of({ sender, use: 'receive' }), now).map(({ secret }) => secret);
   }
 
   source({ sender, use }: SecretName): 'environment' | 'store' {
@@ -154,10 +155,11 @@ class FollowedSecrets implements SenderSecrets {
       await this.refresh();
     }
     const { clock } = this.#making;
-    const octets = octetsOf(secret);
-    return this.of(name)
-      .filter(({ until }) => until === null || clock() < until)
-      .some((known) => sameOctets(octetsOf(known.secret), octets));
+    const valid = validAt(this.of(name), clock());
+    return isOneOf(
+      secret,
+      valid.map((known) => known.secret),
+    );
   }
 
   refresh(): Promise<void> {
@@ -185,8 +187,12 @@ class FollowedSecrets implements SenderSecrets {
 
 const none: readonly SenderSecret[] = [];
 
-export function validAt(secrets: readonly SenderSecret[], now: number): readonly string[] {
-  return secrets.filter(({ until }) => until === null || now < until).map(({ secret }) => secret);
+/** Returns those that are valid at a time (ms since the epoch). */
+export function validAt<Each extends Pick<SenderSecret, 'until'>>(
+  all: readonly Each[],
+  now: number,
+): readonly Each[] {
+  return all.filter(({ until }) => until === null || now < until);
 }
 
 type MakingSecrets = Pick<Services, 'clock' | 'random'> & {

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { DeclaredSender } from '../../config/senders.ts';
 import type { HandlerThreads } from '../../logic/threads/handler-threads.ts';
 import type { Services } from '../../store/capabilities.ts';
-import type { RuleVerdict } from '../signature/verify-by-rule.ts';
+import type { RuleVerdict } from '../signature/signature-rule.ts';
 import { type SenderSecrets, validAt } from './sender-secrets.ts';
 
 export type FunctionThreads = Pick<HandlerThreads, 'run'>;
@@ -37,7 +37,7 @@ export function verifyingByFunction(
 ): VerifyByFunction {
   return async ({ body, rawFields, url }, nowMs) => {
     if (threads === undefined) throw new Unjudged('there are no threads for functions');
-    const valid = validAt(secrets.of({ sender: name, use: 'receive' }), nowMs);
+    const valid = validAt(secrets.of({ sender: name, use: 'receive' }), nowMs).map(({ secret }) => secret);
     // A view is sent with all of its buffer, which others may share.
     const given = {
       kind: 'verify',

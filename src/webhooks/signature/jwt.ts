@@ -8,7 +8,7 @@ import { decodeBase64Url, octetsOf, sameOctets } from './octets.ts';
 import {
   type JwtRule,
   type RefusalReason,
-  type Refused,
+  type RuleVerdict,
   refused,
   refuseField,
   urlSubject,
@@ -40,17 +40,8 @@ export type JwtVerification<Key> = {
   readonly nowMs: number;
 };
 
-type JwtVerdict =
-  | {
-      readonly ok: true;
-      readonly timestamp: number | null;
-      readonly id: null;
-      readonly secret: number | null;
-    }
-  | Refused;
-
 /** @throws TypeError if the URL is the subject and the program did not give it */
-export async function verifyJwt<Key>(verification: JwtVerification<Key>): Promise<JwtVerdict> {
+export async function verifyJwt<Key>(verification: JwtVerification<Key>): Promise<RuleVerdict> {
   const { rule, message } = verification;
   if (rule.subject === urlSubject && message.url === undefined)
     throw new TypeError('this sender signs the URL of its request: pass url');

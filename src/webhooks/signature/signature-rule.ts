@@ -77,7 +77,7 @@ export type HmacRule = SignedParts & {
 /** A signature by a private key of the sender, whose public keys the receiver knows. */
 export type KeyPairRule = SignedParts & {
   readonly kind: KeyPairAlgorithm;
-  /** Of `rsa`, in place of keys: the field, or the member, with the URL of the certificate (RFC 5280) whose key signed. */
+  /** For `rsa`, in place of keys: the field, or the member, with the URL of the certificate (RFC 5280) whose key signed. */
   readonly certificateUrl?: string | undefined;
   /** The hosts from which it is fetched, over https: `api.paypal.com`. `*` is one label of the name: `sns.*.amazonaws.com`. */
   readonly certificateHosts?: readonly string[] | undefined;
@@ -89,8 +89,11 @@ export type KeyPairAlgorithm = 'ed25519' | 'ecdsa' | 'rsa';
 /** A way to verify by a public key. `es256`: ECDSA as JWTs have it, two integers of 32 octets (RFC 7518 §3.4). */
 export type KeyAlgorithm = KeyPairAlgorithm | 'es256';
 
+/** A rule, or the function of the configuration that judges in place of one. */
+export type JudgingRule = SignatureRule | { readonly kind: 'function' };
+
 /** The algorithm of the public keys by which a sender's signatures may be verified; undefined: it signs by secrets alone. */
-export function keyAlgorithmOf(rule: SignatureRule): KeyAlgorithm | undefined {
+export function keyAlgorithmOf(rule: JudgingRule): KeyAlgorithm | undefined {
   if (isKeyPair(rule)) return rule.kind;
   if (rule.kind === 'jwt') return rule.algorithm === 'HS256' ? undefined : jwtKeys[rule.algorithm];
   return rule.kind === 'hmac' && rule.asymmetricPrefix !== undefined ? 'ed25519' : undefined;
@@ -108,15 +111,15 @@ export const keyPairs = ['ed25519', 'ecdsa', 'rsa'] as const satisfies readonly 
 const jwtKeys = { EdDSA: 'ed25519', ES256: 'es256', RS256: 'rsa' } as const;
 
 /** Returns false for senders that sign by a private key alone, of which the receiver keeps no secret. */
-export function usesSecrets(rule: SignatureRule | { readonly kind: 'function' }): boolean {
+export function usesSecrets(rule: { readonly kind: string; readonly algorithm?: string }): boolean {
   return rule.kind === 'jwt' ? rule.algorithm === 'HS256' : !isKeyPair(rule);
 }
 
 export const urlSubject = '{url}';
 
 /** Returns true if a signature covers the URL that the sender called. */
-export function signsUrl(rule: SignatureRule): boolean {
-  if (rule.kind === 'token') return false;
+export function signsUrl(rule: JudgingRule): boolean {
+  if (rule.kind === 'token' || rule.kind === 'function') return false;
   return rule.kind === 'jwt' ? rule.subject === urlSubject : rule.signed.includes(urlSubject);
 }
 
@@ -176,6 +179,19 @@ export type RefusalReason =
   | 'ahead';
 
 export type Refused = { readonly ok: false; readonly reason: RefusalReason };
+
+export type RuleVerdict = Believed | Refused;
+
+/** A valid signature: the values that it covers, and its key. */
+export type Believed = {
+  readonly ok: true;
+  /** Unix seconds; null: the rule signs none. */
+  readonly timestamp: number | null;
+  /** Null: the rule signs none. */
+  readonly id: string | null;
+  /** Index of the first matching secret; null: a public key. */
+  readonly secret: number | null;
+};
 
 /** A header field as frameworks provide it. */
 export type FieldValue = string | null | undefined;

@@ -249,56 +249,64 @@ export function signedContents(
   if (cover === 'nothing') return [];
   const octets = cover === 'form' ? signedParameters(message.body) : cover === 'body' ? [message.body] : [];
   if (octets === undefined) return 'malformed';
-  const { body } = message;
   // No sender of such a checksum has longer messages, and this one is not verified yet.
-  if (template.signsChecksum && body.length > checksummedBytesMax) return [];
-  const textOf = (part: SignedPart | SignedMember): string => {
-    if (part === 'crc32') return String(crc32(body));
-    if (part === 'receiver') return template.receiver;
-    if (part === 'lines')
-      return template.lines.map((name) => lineOf(name, message.member?.(`/${name}`))).join('');
-    return part.startsWith('/') ? (message.member?.(part) ?? '') : '';
-  };
-  const signing = { fields, octets, textOf };
-  if (!template.signsUrl) return [contentOf(template, signing, '')];
-  return signedUrls(message.url ?? '').map((url) => contentOf(template, signing, url));
+  if (template.signsChecksum && message.body.length > checksummedBytesMax) return [];
+  const signing = { template, message, fields, octets };
+  if (!template.signsUrl) return [contentOf(signing, '')];
+  return signedUrls(message.url ?? '').map((url) => contentOf(signing, url));
 }
 
 const checksummedBytesMax = 1024 * 1024;
 
-function lineOf(name: string, value: string | undefined): string {
-  return value === undefined ? '' : `${name}\n${value}\n`;
-}
-
 type Signing = {
+  readonly template: SignedTemplate;
+  readonly message: SignedMessage;
   readonly fields: SignedFields;
-  /** Of the body. */
+  /** The octets for `{body}` or `{form}`. */
   readonly octets: readonly Uint8Array[];
-  /** The text of a part that is neither a field nor the body. */
-  readonly textOf: (part: SignedPart | SignedMember) => string;
 };
 
-function contentOf(
-  { pieces }: SignedTemplate,
-  { fields: { timestampText, id }, octets, textOf }: Signing,
-  url: string,
-): SignedContent {
+function contentOf(signing: Signing, url: string): SignedContent {
   const content: Uint8Array[] = [];
   let text = '';
-  for (const piece of pieces) {
+  for (const piece of signing.template.pieces) {
     if ('text' in piece) text += piece.text;
-    else if (piece.part === 'timestamp') text += timestampText;
-    else if (piece.part === 'id') text += id;
-    else if (piece.part === 'url') text += url;
-    else if (piece.part !== 'body' && piece.part !== 'form') text += textOf(piece.part);
+    else if (piece.part !== 'body' && piece.part !== 'form') text += textOf(piece.part, signing, url);
     else {
       if (text !== '') content.push(octetsOf(text));
       text = '';
-      content.push(...octets);
+      content.push(...signing.octets);
     }
   }
   if (text !== '') content.push(octetsOf(text));
   return content;
+}
+
+function textOf(
+  part: Exclude<SignedPart, 'body' | 'form'> | SignedMember,
+  { template, message, fields }: Signing,
+  url: string,
+): string {
+  switch (part) {
+    case 'timestamp':
+      return fields.timestampText;
+    case 'id':
+      return String(fields.id);
+    case 'url':
+      return url;
+    case 'receiver':
+      return template.receiver;
+    case 'crc32':
+      return String(crc32(message.body));
+    case 'lines':
+      return template.lines.map((name) => lineOf(name, message.member?.(`/${name}`))).join('');
+    default:
+      return message.member?.(part) ?? '';
+  }
+}
+
+function lineOf(name: string, value: string | undefined): string {
+  return value === undefined ? '' : `${name}\n${value}\n`;
 }
 
 function isForm(header: HeaderReader): boolean {
@@ -337,7 +345,7 @@ export type SignedTemplate = {
 type SignedPiece = { readonly part: SignedPart | SignedMember };
 type SignedText = { readonly text: string };
 
-/** What stands in braces in `signed`. */
+/** The names that `signed` may have in braces, besides pointers. */
 export const placeholders = ['body', 'timestamp', 'id', 'url', 'form', 'lines', 'receiver', 'crc32'] as const;
 
 /**

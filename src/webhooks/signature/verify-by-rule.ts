@@ -10,7 +10,7 @@ import {
   type HmacRule,
   isKeyPair,
   type KeyPairRule,
-  type Refused,
+  type RuleVerdict,
   refused,
   refuseField,
   type SignatureRule,
@@ -44,19 +44,6 @@ export type VerifyByRule<Key> = {
    * ignored.
    */
   readonly byKeys?: VerifyByKeys | undefined;
-};
-
-export type RuleVerdict = Believed | Refused;
-
-/** A valid signature: the values that it covers, and its key. */
-export type Believed = {
-  readonly ok: true;
-  /** Unix seconds; null: the rule signs none. */
-  readonly timestamp: number | null;
-  /** Null: the rule signs none. */
-  readonly id: string | null;
-  /** Index of the first matching secret; null: a public key. */
-  readonly secret: number | null;
 };
 
 /**

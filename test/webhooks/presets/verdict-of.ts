@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { nodeMac } from '../../../src/webhooks/receiving/node-mac.ts';
 import { prepareKeys, webPrimitives } from '../../../src/webhooks/signature/mac-keys.ts';
-import type { SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
-import { type RuleVerdict, verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
+import type { RuleVerdict, SignatureRule } from '../../../src/webhooks/signature/signature-rule.ts';
+import { verifyByRule } from '../../../src/webhooks/signature/verify-by-rule.ts';
 import { nowSeconds, type Sent } from './signed-message.ts';
 
 export type Judging = { readonly nowSeconds?: number; readonly toleranceSeconds?: number };

@@ -4,7 +4,6 @@
  * Attestation by certificates is refused: Comity does not ask who made an authenticator, and the certificates of a client
  * could name addresses to fetch lists of revocations from.
  */
-
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
